@@ -1,0 +1,4 @@
+#!/bin/bash
+set -e
+cd /app/photos
+for f in *; do n=$(echo "$f" | tr 'A-Z ' 'a-z-' | sed 's/\.jpeg$/.jpg/'); [ "$f" = "$n" ] || mv -- "$f" "$n"; done
