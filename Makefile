@@ -1,0 +1,43 @@
+# tito: what people run. `make` alone lists it.
+SHELL      := bash
+GO         ?= go
+GOTESTSUM  := $(GO) run gotest.tools/gotestsum@v1.13.0
+LINT       := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+SUM        := $(GOTESTSUM) --format pkgname-and-test-fails --hide-summary=output --
+
+.DEFAULT_GOAL := help
+.PHONY: help build test e2e full lint fmt bench deps rewrite floors clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## the static binary, bin/tito
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o bin/tito ./cmd/tito
+
+test: ## fast, hermetic, with the race detector; needs Go alone
+	$(SUM) -race -timeout 10m ./...
+
+e2e: deps ## real tokenizers, templates, harnesses and oracles, suite by suite with its time
+	scripts/e2e.sh
+
+full: test e2e ## everything that needs no GPU and no key
+
+deps: ## install what e2e needs, by pinned version, into .deps/
+	scripts/deps.sh
+
+lint: ## vet, format, linters (each with its reason in .golangci.yml)
+	@test -z "$$(gofmt -l cmd internal vectors bench 2>/dev/null)" || { gofmt -l cmd internal vectors bench; exit 1; }
+	$(GO) vet ./... && $(GO) vet -tags e2e ./...
+	$(LINT) run
+
+fmt: ## format
+	gofmt -w cmd internal vectors bench
+
+rewrite: ## regenerate traces and goldens; read the diff before you commit it
+	$(GO) test ./internal/session ./internal/schedule ./internal/materialize ./internal/explain -rewrite
+
+bench: ## the figures, in one run, into bench/
+	bench/run.sh
+
+clean: ## remove what was built and installed here
+	rm -rf bin .deps .tmp runs
