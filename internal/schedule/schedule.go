@@ -48,6 +48,8 @@ func (c *Config) validate() error {
 		bad = "members must be at least 2: an advantage needs rewards to compare"
 	case c.MinGroup < 2 || c.MinGroup > c.Members:
 		bad = "min_group must lie between 2 and members"
+	case c.Steps > 1e9 || c.Groups > 1e6 || c.Members > 1e6 || c.Groups*c.Members > 1e6:
+		bad = "more than 1e9 steps, or 1e6 rollouts a step"
 	case c.MaxRetries < 0 || c.Concurrency < 0 || c.MaxRejected < 0:
 		bad = "max_retries, concurrency and max_rejected must not be negative"
 	default:
@@ -210,6 +212,9 @@ func Restore(data []byte) (*Scheduler, error) {
 		return nil, err
 	}
 	st.Stopping = false
+	if st.Phase == phaseDone && st.Reason == FinishFaults { // whoever resumes has mended the cause
+		st.Phase, st.Reason, st.Rejected = phaseRollout, "", 0
+	}
 	for g := range st.Groups {
 		for m := range st.Groups[g].Members {
 			if mem := &st.Groups[g].Members[m]; mem.Status == flying {

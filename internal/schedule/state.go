@@ -69,7 +69,7 @@ func (st *state) check() error {
 	default:
 		return bad("phase " + string(st.Phase))
 	}
-	if st.Step < 0 || st.Version < 0 || len(st.Groups) != st.Config.Groups {
+	if st.Step < 0 || st.Step > st.Config.Steps || st.Version < 0 || len(st.Groups) != st.Config.Groups {
 		return bad("step, version or number of groups")
 	}
 	for _, g := range st.Groups {
