@@ -106,6 +106,13 @@ type Reply struct {
 	Calls     []Call // with the ids that the client sees
 	Finish    Finish
 	Usage     Usage
+	Logprobs  []TokenLogprob // one a completion token, where the request wants them and they are known; nil = not given
+}
+
+// TokenLogprob is one sampled token as clients are shown it.
+type TokenLogprob struct {
+	Bytes   []byte // what the token stands for; need not be valid UTF-8
+	Logprob float32
 }
 
 // Usage counts tokens.

@@ -27,6 +27,25 @@ type Family interface {
 	Decode([]token.ID) string
 }
 
+// Reuser is a Family whose Render can take over what an earlier render of the same trajectory has in common with it.
+type Reuser interface {
+	// RenderWith is Render: same result, same errors. It reads memo and replaces its content.
+	RenderWith(memo *Memo, c Conversation) (Rendered, error)
+}
+
+// Explainer is a Family that can say where a prompt's ids come from.
+type Explainer interface {
+	// Bodies says which ids of r, the render of c, came from which message's own text. Best effort: text that the
+	// template changed is left out.
+	Bodies(c Conversation, r Rendered) []Body
+}
+
+// Options bind a family to a model.
+type Options struct {
+	Tokens []ojson.Member // template variables of the tokenizer's configuration: bos_token, eos_token, …
+	Kwargs ojson.Value    // default template settings; a conversation's own win
+}
+
 // Conversation is what a prompt is rendered from.
 type Conversation struct {
 	Messages []chat.Message
@@ -45,9 +64,6 @@ type Conversation struct {
 type Rendered struct {
 	Text string // as the template made it
 	IDs  []token.ID
-	// Bodies says which ids came from which message's own text, in order; ids outside are scaffold. Best effort, for
-	// explanations only.
-	Bodies []Body
 }
 
 // Body is the stretch of a prompt that one message's text gave.
@@ -77,7 +93,9 @@ type Stop struct {
 // ParseInput is what a parser knows before the first id.
 type ParseInput struct {
 	Prompt []token.ID    // for formats whose prompt opens a block (a prefilled <think>)
-	Tools  []ojson.Value // declared tools
+	Tools  []ojson.Value // declared tools; where there are any, another name is AttemptUnknownTool
+	// NoCalls says that the request declared no tools: then nothing is a call, and what looks like one is text.
+	NoCalls bool
 }
 
 // Parser reads one completion as it comes. It is not safe for concurrent use.
