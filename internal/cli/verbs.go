@@ -1,0 +1,10 @@
+package cli
+
+import "github.com/spf13/cobra"
+
+// verbs lists the commands in the order in which people meet them.
+func (a *app) verbs() []*cobra.Command {
+	return []*cobra.Command{
+		a.agent(), a.version(),
+	}
+}
