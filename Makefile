@@ -12,7 +12,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## the static binary, bin/tito
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o bin/tito ./cmd/tito
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X github.com/tito-rl/tito/internal/cli.commit=$$(git rev-parse HEAD 2>/dev/null)" -o bin/tito ./cmd/tito
 
 test: ## fast, hermetic, with the race detector; needs Go alone
 	$(SUM) -race -timeout 10m ./...

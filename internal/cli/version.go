@@ -10,48 +10,54 @@ import (
 // Version is that of the program; formats have their own.
 const Version = "0.1.0-dev"
 
+// commit is set by the linker in builds made by make; others ask the build information.
+var commit string
+
 // build says which source the binary was made from.
-func build() (commit string, dirty bool) {
+func build() (rev string, dirty bool) {
+	if commit != "" {
+		return commit, false
+	}
+	rev = "unknown"
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "unknown", false
+		return rev, false
 	}
-	commit = "unknown"
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":
-			commit = s.Value
+			rev = s.Value
 		case "vcs.modified":
 			dirty = s.Value == "true"
 		}
 	}
-	return commit, dirty
+	return rev, dirty
 }
 
 // writer is how artifacts name the program that wrote them.
 func writer() string {
-	commit, dirty := build()
-	if len(commit) > 12 {
-		commit = commit[:12]
+	rev, dirty := build()
+	if len(rev) > 12 {
+		rev = rev[:12]
 	}
 	if dirty {
-		commit += "+"
+		rev += "+"
 	}
-	return "tito " + Version + " " + commit
+	return "tito " + Version + " " + rev
 }
 
 func (a *app) version() *cobra.Command {
 	return &cobra.Command{Use: "version", Short: "Print the version and the commit", RunE: func(*cobra.Command, []string) error {
-		commit, dirty := build()
+		rev, dirty := build()
 		if a.json {
-			a.printJSON(map[string]any{"version": Version, "commit": commit, "modified": dirty, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH})
+			a.printJSON(map[string]any{"version": Version, "commit": rev, "modified": dirty, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH})
 			return nil
 		}
 		mark := ""
 		if dirty {
 			mark = " (modified)"
 		}
-		a.say("tito %s, commit %s%s, %s %s/%s", Version, commit, mark, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		a.say("tito %s, commit %s%s, %s %s/%s", Version, rev, mark, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 		return nil
 	}}
 }
