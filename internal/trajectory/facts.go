@@ -160,7 +160,7 @@ type Turn struct {
 	MsgNew   []Hash `json:"-"`
 	Tools    Hash   `json:"-"`                // zero = none
 	Settings Hash   `json:"-"`                // template settings and clock; zero = none
-	Echoes   []Echo `json:"echoes,omitempty"` // of messages at MsgKeep and later
+	Echoes   []Echo `json:"echoes,omitempty"` // of messages at MsgKeep and later, and always the parent's; in order
 
 	Reply Reply `json:"reply"`
 
