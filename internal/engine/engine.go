@@ -6,6 +6,7 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"github.com/tito-rl/tito/internal/chat"
 	"github.com/tito-rl/tito/internal/token"
@@ -24,7 +25,8 @@ type Request struct {
 }
 
 // Chunk is a stretch of a completion. Columns are nil where the engine does not give them; where given they may be of the
-// wrong length or hold NaN: the session judges them, the engine's package reports them as they came.
+// wrong length or hold NaN: the session judges them, the engine's package reports them as they came. A chunk with a wrong
+// number of them gives fewer than ids and every later chunk none, so that joined columns never line up by accident.
 type Chunk struct {
 	IDs         []token.ID
 	Logprobs    []float32 // of the distribution sampled from, if Info.Processed
@@ -56,7 +58,7 @@ type Engine interface {
 	// Info asks the engine what it is; called at start-up.
 	Info(ctx context.Context) (Info, error)
 	// Generate starts one completion. An error before the first id is returned here or by the first Next.
-	// Cancelling ctx cancels the work upstream.
+	// Cancelling ctx cancels the work upstream; the error that follows wraps ctx.Err().
 	Generate(ctx context.Context, r Request) (Stream, error)
 }
 
@@ -69,3 +71,8 @@ type Stream interface {
 	// Close frees the stream, cancelling what still runs; it may be called more than once.
 	Close() error
 }
+
+// Busy is in the chain of an engine_busy error whose engine said when to come back.
+type Busy struct{ After time.Duration }
+
+func (b *Busy) Error() string { return "asked to come back after " + b.After.String() }

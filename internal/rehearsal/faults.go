@@ -21,7 +21,7 @@ const (
 	FaultNaN      FaultKind = "nan_logprob"      // id After's log probability is not a number
 	FaultNoFinish FaultKind = "no_finish"        // the answer ends without a finish reason
 	FaultPrompt   FaultKind = "wrong_prompt"     // the prompt ids reported differ in the last one
-	FaultSlow     FaultKind = "slow"             // the first byte comes after Delay milliseconds
+	FaultSlow     FaultKind = "slow"             // id After (0: the first byte of the answer) comes Delay milliseconds late
 	FaultStatus   FaultKind = "status"           // the request is answered with Status, and RetryAfter seconds where > 0
 	FaultSwap     FaultKind = "swap"             // before id After, new weights are published: Version, with Set applied
 )
