@@ -1,0 +1,333 @@
+package tokenizer
+
+import (
+	"unicode/utf8"
+
+	"github.com/dlclark/regexp2/v2"
+
+	"github.com/tito-rl/tito/internal/fault"
+)
+
+// A splitter cuts text into the pieces of one Split pre-tokenizer: the matches of its pattern and the gaps between them.
+type splitter interface {
+	split(s string, each func(piece string))
+}
+
+// The patterns that have a scanner of their own. Another spelling of the same pattern goes to the regex engine.
+const (
+	patternQwen = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	patternCL   = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	patternO200 = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	patternGPT2 = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
+)
+
+// splitterOf is the splitter of a pattern.
+func splitterOf(pattern string) (splitter, error) {
+	switch pattern {
+	case patternQwen:
+		return cl100k{digits: 1}, nil
+	case patternCL:
+		return cl100k{digits: 3}, nil
+	case patternO200:
+		return o200k{}, nil
+	}
+	pinned, err := pinClasses(pattern)
+	if err != nil {
+		return nil, err
+	}
+	re, err := regexp2.Compile(pinned)
+	if err != nil {
+		return nil, fault.New(fault.UnsupportedTokenizer, "pre-tokenizer pattern %q: %v", pattern, err)
+	}
+	return regex{re}, nil
+}
+
+// cl100k scans patternQwen and patternCL, which differ in how many digits stay together.
+type cl100k struct{ digits int }
+
+func (c cl100k) split(s string, each func(string)) {
+	for at := 0; at < len(s); {
+		end := c.next(s, at)
+		each(s[at:end])
+		at = end
+	}
+}
+
+func (c cl100k) next(s string, at int) int {
+	class, n := classAt(s[at:])
+	end := at + n
+	if s[at] == '\'' {
+		if k := contraction(s[end:]); k > 0 {
+			return end + k
+		}
+	}
+	switch {
+	case class&anyLetter != 0:
+		return run(s, end, anyLetter)
+	case class == number:
+		return numbers(s, end, c.digits)
+	}
+	if s[at] != '\r' && s[at] != '\n' && end < len(s) {
+		if follow, k := classAt(s[end:]); follow&anyLetter != 0 {
+			return run(s, end+k, anyLetter)
+		}
+	}
+	if class == space {
+		if s[at] != ' ' || end >= len(s) {
+			return spaces(s, at)
+		}
+		follow, k := classAt(s[end:])
+		if follow&(space|anyLetter|number) != 0 {
+			return spaces(s, at)
+		}
+		end += k
+	}
+	return newlines(s, others(s, end), false)
+}
+
+// o200k scans patternO200.
+type o200k struct{}
+
+const (
+	upperRun = upper | letter | mark // [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]
+	lowerRun = lower | letter | mark // [\p{Ll}\p{Lm}\p{Lo}\p{M}]
+)
+
+func (o o200k) split(s string, each func(string)) {
+	for at := 0; at < len(s); {
+		end := o.next(s, at)
+		each(s[at:end])
+		at = end
+	}
+}
+
+func (o200k) next(s string, at int) int {
+	class, n := classAt(s[at:])
+	end := at + n
+	prefix := class&(anyLetter|number) == 0 && s[at] != '\r' && s[at] != '\n'
+	// The first word pattern with and without its prefix, then the second in the same way.
+	if prefix {
+		if e := lowerWord(s, end); e > 0 {
+			return e
+		}
+	}
+	if e := lowerWord(s, at); e > 0 {
+		return e
+	}
+	if prefix {
+		if e := upperWord(s, end); e > 0 {
+			return e
+		}
+	}
+	if e := upperWord(s, at); e > 0 {
+		return e
+	}
+	switch class {
+	case number:
+		return numbers(s, end, 3)
+	case space:
+		if s[at] != ' ' || end >= len(s) {
+			return spaces(s, at)
+		}
+		follow, k := classAt(s[end:])
+		if follow&(space|anyLetter|number) != 0 {
+			return spaces(s, at)
+		}
+		end += k
+	}
+	return newlines(s, others(s, end), true)
+}
+
+// lowerWord matches upperRun* lowerRun+ and a contraction at byte at, and is the end or 0. Backtracking gives back only
+// as many of the first run as the second needs: its last code point that is in both sets.
+func lowerWord(s string, at int) int {
+	both := -1 // end of the last code point of the first run that is in the second set too
+	i := at
+	for i < len(s) {
+		class, n := classAt(s[i:])
+		if class&upperRun == 0 {
+			break
+		}
+		i += n
+		if class&lowerRun != 0 {
+			both = i
+		}
+	}
+	if end := run(s, i, lowerRun); end > i {
+		return suffix(s, end)
+	}
+	if both < 0 {
+		return 0
+	}
+	return suffix(s, both)
+}
+
+// upperWord matches upperRun+ lowerRun* and a contraction.
+func upperWord(s string, at int) int {
+	i := run(s, at, upperRun)
+	if i == at {
+		return 0
+	}
+	return suffix(s, run(s, i, lowerRun))
+}
+
+func suffix(s string, at int) int {
+	if at < len(s) && s[at] == '\'' {
+		if k := contraction(s[at+1:]); k > 0 {
+			return at + 1 + k
+		}
+	}
+	return at
+}
+
+// gpt2 scans patternGPT2, which ByteLevel applies itself when use_regex is set.
+type gpt2 struct{}
+
+func (g gpt2) split(s string, each func(string)) {
+	for at := 0; at < len(s); {
+		end := g.next(s, at)
+		each(s[at:end])
+		at = end
+	}
+}
+
+func (gpt2) next(s string, at int) int {
+	class, n := classAt(s[at:])
+	end := at + n
+	if s[at] == '\'' {
+		if k := contraction(s[end:]); k > 0 && s[end]|0x20 == s[end] && s[end] < utf8.RuneSelf && lowercase(s[end:end+k]) {
+			return end + k
+		}
+	}
+	if class == space {
+		if s[at] != ' ' || end >= len(s) {
+			return plainSpaces(s, at)
+		}
+		follow, k := classAt(s[end:])
+		if follow == space {
+			return plainSpaces(s, at)
+		}
+		class, end = follow, end+k
+	}
+	switch {
+	case class&anyLetter != 0:
+		return run(s, end, anyLetter)
+	case class == number:
+		return run(s, end, number)
+	}
+	return others(s, end)
+}
+
+func lowercase(s string) bool {
+	for i := range len(s) {
+		if s[i] < 'a' || s[i] > 'z' {
+			return false
+		}
+	}
+	return true
+}
+
+// contraction is the length of (?i:s|t|re|ve|m|ll|d) at the start of s, or 0. Case folding makes U+017F an s.
+func contraction(s string) int {
+	if s == "" {
+		return 0
+	}
+	if len(s) >= 2 {
+		switch pair := [2]byte{s[0] | 0x20, s[1] | 0x20}; {
+		case pair == [2]byte{'r', 'e'}, pair == [2]byte{'v', 'e'}, pair == [2]byte{'l', 'l'}:
+			return 2
+		case s[0] == 0xC5 && s[1] == 0xBF:
+			return 2
+		}
+	}
+	switch s[0] | 0x20 {
+	case 's', 't', 'm', 'd':
+		return 1
+	}
+	return 0
+}
+
+// run is the end of the code points from at that are in set.
+func run(s string, at int, set uint8) int {
+	for at < len(s) {
+		class, n := classAt(s[at:])
+		if class&set == 0 {
+			break
+		}
+		at += n
+	}
+	return at
+}
+
+// numbers is the end of a run of which one number was read and at most most may be.
+func numbers(s string, at, most int) int {
+	for k := 1; k < most && at < len(s); k++ {
+		class, n := classAt(s[at:])
+		if class != number {
+			break
+		}
+		at += n
+	}
+	return at
+}
+
+// others is the end of [^\s\p{L}\p{N}]*.
+func others(s string, at int) int {
+	for at < len(s) {
+		class, n := classAt(s[at:])
+		if class&(space|anyLetter|number) != 0 {
+			break
+		}
+		at += n
+	}
+	return at
+}
+
+// newlines is the end of [\r\n]*, or of [\r\n/]*.
+func newlines(s string, at int, slash bool) int {
+	for at < len(s) && (s[at] == '\r' || s[at] == '\n' || slash && s[at] == '/') {
+		at++
+	}
+	return at
+}
+
+// spaces matches \s*[\r\n]+|\s+(?!\S)|\s+ at a space: up to the last line end of the run; else the run without its last
+// code point, which goes with what follows, unless nothing follows or nothing would be left.
+func spaces(s string, at int) int {
+	end, last, line := at, at, 0
+	for end < len(s) {
+		class, n := classAt(s[end:])
+		if class != space {
+			break
+		}
+		last = end
+		end += n
+		if s[last] == '\r' || s[last] == '\n' {
+			line = end
+		}
+	}
+	switch {
+	case line > 0:
+		return line
+	case end == len(s) || last == at:
+		return end
+	}
+	return last
+}
+
+// plainSpaces matches \s+(?!\S)|\s+.
+func plainSpaces(s string, at int) int {
+	end, last := at, at
+	for end < len(s) {
+		class, n := classAt(s[end:])
+		if class != space {
+			break
+		}
+		last = end
+		end += n
+	}
+	if end == len(s) || last == at {
+		return end
+	}
+	return last
+}
