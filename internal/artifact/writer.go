@@ -216,3 +216,27 @@ func length(col []float32) *int {
 func refuse(err error) error {
 	return &fault.Error{Code: fault.ArtifactRecord, Msg: "not a record of this artifact", Err: err}
 }
+
+// Mark is a place to go back to.
+type Mark struct {
+	link           trajectory.Hash
+	records        int
+	header, ended  bool
+	blobs, turnLen int
+}
+
+// Mark remembers where the Writer stands.
+func (w *Writer) Mark() Mark {
+	s := &w.s
+	return Mark{s.link, s.records, s.header, s.ended, len(s.blobs), len(s.turns)}
+}
+
+// Rewind takes back every record since m, for bytes that could not be appended.
+func (w *Writer) Rewind(m Mark) {
+	s := &w.s
+	for _, h := range s.blobs[m.blobs:] {
+		delete(s.number, h)
+	}
+	s.link, s.records, s.header, s.ended = m.link, m.records, m.header, m.ended
+	s.blobs, s.turns = s.blobs[:m.blobs], s.turns[:m.turnLen]
+}
