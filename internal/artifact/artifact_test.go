@@ -333,28 +333,68 @@ func TestWhatCompressesTooWellIsStoredRaw(t *testing.T) {
 }
 
 func TestATokenTakesAtMostSixBytes(t *testing.T) {
-	for _, size := range []int{300, 3000} {
+	for _, c := range []struct{ suffix, completion int }{{400, 200}, {0, 1000}, {2000, 1000}} {
 		r := rand.New(rand.NewPCG(7, 7))
 		b := newBuild(t, header())
-		zipf := rand.NewZipf(r, 1.05, 30, 150000)
-		total, keep := 0, 0
+		zipf := rand.NewZipf(r, 1.05, 30, 150000) // compresses no better than the ids of real text
+		draw := func(n int) []token.ID {
+			out := make([]token.ID, n)
+			for i := range out {
+				out[i] = token.ID(zipf.Uint64())
+			}
+			return out
+		}
+		keep := 0
 		for s := 1; s <= 20; s++ {
-			turn := turnOf(trajectory.Seq(s), nil, make([]token.ID, size))
-			for i := range turn.Completion {
-				turn.Completion[i] = token.ID(zipf.Uint64())
+			turn := turnOf(trajectory.Seq(s), draw(c.suffix), draw(c.completion))
+			for i := range turn.Logprobs {
 				turn.Logprobs[i] = float32(-r.ExpFloat64() * math.Pow(10, -4*r.Float64()))
 			}
 			if s > 1 {
 				turn.Parent, turn.Base, turn.Keep = trajectory.Seq(s-1), trajectory.Seq(s-1), keep
 			}
-			keep += size
-			total += size
+			keep += c.suffix + c.completion
 			b.turn(turn)
 		}
-		per := float64(len(b.out)) / float64(total)
-		t.Logf("%d sampled ids a turn: %.2f bytes a token, facts, frames and chain included", size, per)
+		per := float64(len(b.out)) / float64(keep)
+		t.Logf("turns of %d prompt ids and %d sampled ids: %.2f bytes a token, facts, frames and chain included", c.suffix, c.completion, per)
 		if per > 6 {
 			t.Error("more than 6 bytes a token")
+		}
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	f := randomFile(b, rand.New(rand.NewPCG(1, 1)), 300, 2000)
+	f.end()
+	tokens := 0
+	for _, r := range decode(b, f.out).Records {
+		if r.Turn != nil {
+			tokens += len(r.Turn.Suffix) + len(r.Turn.Completion)
+		}
+	}
+	for b.Loop() {
+		if _, err := Decode(f.out); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(tokens)*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mtoken/s")
+	b.ReportMetric(float64(len(f.out))/float64(tokens), "B/token")
+}
+
+func BenchmarkEncodeTurn(b *testing.B) {
+	turn := turnOf(1, make([]token.ID, 500), make([]token.ID, 250))
+	r := rand.New(rand.NewPCG(1, 1))
+	for i := range turn.Completion {
+		turn.Completion[i], turn.Logprobs[i] = token.ID(r.IntN(150000)), -r.Float32()
+	}
+	for b.Loop() {
+		w := NewWriter()
+		if _, err := w.Header(header()); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := w.Turn(&turn); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

@@ -131,6 +131,7 @@ func readTurn(payload []byte, blobs []trajectory.Hash) (*trajectory.Turn, error)
 	if err := json.Unmarshal(js, &body); err != nil {
 		return nil, err
 	}
+	t.Reply = body.Reply.fact()
 	if err := readColumns(t, &body, cols); err != nil {
 		return nil, err
 	}

@@ -64,18 +64,6 @@ func (w *Writer) Blob(b []byte) ([]byte, trajectory.Hash, error) {
 	return w.frame(nil, TypeBlob, b), h, nil
 }
 
-// turnBody is a turn's JSON: its facts, the lengths of its columns, and its blobs by number.
-type turnBody struct {
-	*trajectory.Turn
-	SuffixLen     int      `json:"suffix"`
-	CompletionLen int      `json:"completion"`
-	LogprobsLen   *int     `json:"logprobs,omitempty"` // absent = no list, which is not the same as an empty one
-	RawLen        *int     `json:"raw_logprobs,omitempty"`
-	MsgBlobs      []uint32 `json:"msg_new,omitempty"`
-	ToolsBlob     uint32   `json:"tools,omitempty"` // 0 = none
-	SettingsBlob  uint32   `json:"settings,omitempty"`
-}
-
 // Turn returns the record of a turn. Its blobs must have been written before. t is read, not kept.
 func (w *Writer) Turn(t *trajectory.Turn) ([]byte, error) {
 	if err := w.open(TypeTurn); err != nil {
@@ -93,7 +81,7 @@ func (w *Writer) Turn(t *trajectory.Turn) ([]byte, error) {
 
 func (w *Writer) turnParts(t *trajectory.Turn) ([][]byte, error) {
 	body := turnBody{Turn: t, SuffixLen: len(t.Suffix), CompletionLen: len(t.Completion),
-		LogprobsLen: length(t.Logprobs), RawLen: length(t.RawLogprobs)}
+		LogprobsLen: length(t.Logprobs), RawLen: length(t.RawLogprobs), Reply: replyOf(&t.Reply)}
 	var err error
 	for _, h := range t.MsgNew {
 		n := w.s.number[h]
