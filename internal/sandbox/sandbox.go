@@ -13,16 +13,23 @@ import (
 
 // Paths inside every sandbox that the parts above agree on.
 const (
-	ExePath       = "/tito/tito" // the tito binary, where Spec.Exe is given
-	AgentLogs     = "/logs/agent"
-	VerifierLogs  = "/logs/verifier"
-	ArtifactLogs  = "/logs/artifacts"
-	TestsPath     = "/tests"
-	SolutionPath  = "/solution"
-	TaskRootEnv   = "TITO_TASK_ROOT" // what stands before a sandbox path in a command; empty where paths are real
-	DefaultPath   = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-	DefaultGrace  = 2 * time.Second
-	DefaultOutput = 200 * time.Millisecond
+	ExePath      = "/tito/tito" // the tito binary, where Spec.Exe is given
+	AgentLogs    = "/logs/agent"
+	VerifierLogs = "/logs/verifier"
+	ArtifactLogs = "/logs/artifacts"
+	TestsPath    = "/tests"
+	SolutionPath = "/solution"
+)
+
+const (
+	// TaskRootEnv is set for every command: what stands before a sandbox path, empty where paths are real.
+	TaskRootEnv = "TITO_TASK_ROOT"
+	// DefaultPath is PATH where the spec gives none.
+	DefaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	// DefaultGrace is the time between SIGTERM and SIGKILL.
+	DefaultGrace = 2 * time.Second
+	// OutputGrace is how long the output of processes that outlive their command is still read.
+	OutputGrace = 200 * time.Millisecond
 )
 
 // Mount shows the host folder or file Host at Path in the sandbox. Host must exist. What the sandbox writes there is in
@@ -101,7 +108,7 @@ type Sandbox interface {
 	// or ctx ends, its whole process group gets SIGTERM and after the grace SIGKILL. A timeout is no error; a ctx that
 	// ended is (its cause), as is a sandbox that broke (fault.SandboxFailed). A command that cannot be found or executed
 	// ends with code 127 or 126 and a line on Stderr. Output written by processes that outlive the command is read for
-	// DefaultOutput more, then dropped.
+	// OutputGrace more, then dropped.
 	Exec(ctx context.Context, c Cmd) (Result, error)
 	// Upload copies the content of the host folder src (or the file src) to the sandbox path dst.
 	Upload(ctx context.Context, src, dst string) error
