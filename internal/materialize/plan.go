@@ -41,7 +41,9 @@ func planFor(t *trajectory.Tree, pol trajectory.Policy) *plan {
 }
 
 // continues is whether a turn goes on from its parent in one segment.
-func (n *turn) continues() bool { return n.cont.Kind == trajectory.Extend || n.cont.Kind == trajectory.Realign }
+func (n *turn) continues() bool {
+	return n.cont.Kind == trajectory.Extend || n.cont.Kind == trajectory.Realign
+}
 
 // setAside leaves out what is in no segment: turns over the context limit, and discarded and auxiliary turns from which
 // nothing goes on that is in a segment. Children have higher numbers than their parents, so one pass from the end does.
