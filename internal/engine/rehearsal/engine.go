@@ -146,6 +146,7 @@ type run struct {
 	last    token.ID
 	before  float32 // log probability of the id before
 	finish  string
+	swapped bool
 }
 
 // piece is a stretch of a completion, of one version.
@@ -210,7 +211,8 @@ func hash[T byte | token.ID](h uint64, s []T) uint64 {
 
 // next samples one more piece. After a piece with a finish or a cut there is none.
 func (x *run) next() piece {
-	if f := x.fault(policy.FaultSwap); f != nil && x.n >= f.After && x.weights.Version() != f.Version {
+	if f := x.fault(policy.FaultSwap); f != nil && x.n >= f.After && !x.swapped {
+		x.swapped = true
 		x.swap(f)
 	}
 	w := x.e.Weights()
@@ -226,7 +228,7 @@ func (x *run) next() piece {
 		}
 	}
 	p.ids, p.lps = make([]token.ID, 0, limit), make([]float32, 0, limit)
-	for len(p.ids) < limit && x.finish == "" && x.e.Weights() == w && !x.dropped() {
+	for len(p.ids) < limit && x.finish == "" && !x.dropped() && (len(p.ids) == 0 || x.e.Weights() == w) {
 		u := float64(x.rng.Uint64()>>11) / (1 << 53)
 		id, lp, ok := x.cursor.Next(u)
 		if !ok {
