@@ -66,7 +66,7 @@ const longRun = 8
 
 func appendNFC(dst []byte, s string) []byte {
 	if !hasLongRun(s) {
-		return norm.NFC.AppendString(dst, s)
+		return append(dst, norm.NFC.String(s)...) // AppendString would order marks across the end of dst
 	}
 	return appendComposed(dst, s)
 }

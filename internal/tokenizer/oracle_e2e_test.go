@@ -1,0 +1,145 @@
+//go:build e2e
+
+package tokenizer
+
+import (
+	"bufio"
+	"encoding/json"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/tito-rl/tito/internal/testkit"
+	"github.com/tito-rl/tito/internal/token"
+)
+
+// oracles run Hugging Face's own tokenizers, the pinned version and the newest.
+var oracles = map[string]func(t *testing.T, model, in, out string) *exec.Cmd{
+	"Python0.22.2": func(t *testing.T, model, in, out string) *exec.Cmd {
+		return exec.Command(testkit.Python(t), "testdata/oracle.py", model, in, out)
+	},
+	"Node0.23.2": func(t *testing.T, model, in, out string) *exec.Cmd {
+		mod := testkit.Dep(t, "npm", "node_modules", "tokenizers")
+		return exec.Command(testkit.Node(t), "testdata/oracle.js", mod, model, in, out)
+	},
+}
+
+// compare encodes texts with both and reports every difference, the first few in full.
+func compare(t *testing.T, oracle string, tok *Tokenizer, model string, texts []string) {
+	t.Helper()
+	dir := t.TempDir()
+	in, out := filepath.Join(dir, "in.json"), filepath.Join(dir, "out.jsonl")
+	data, err := json.Marshal(texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(in, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if msg, err := oracles[oracle](t, model, in, out).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, msg)
+	}
+	f, err := os.Open(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	lines := bufio.NewReader(f)
+	n, differ := 0, 0
+	dec := json.NewDecoder(lines)
+	for ; dec.More(); n++ {
+		var want []token.ID
+		if err := dec.Decode(&want); err != nil {
+			t.Fatal(err)
+		}
+		if got := tok.Encode(texts[n]); !slices.Equal(got, want) {
+			if differ++; differ <= 5 {
+				t.Errorf("%.200q\n got %v\nwant %v", texts[n], got, want)
+			}
+		}
+	}
+	if n != len(texts) {
+		t.Fatalf("the oracle answered %d of %d strings", n, len(texts))
+	}
+	t.Logf("%s: %d strings, %d differences", oracle, n, differ)
+	if differ > 0 {
+		t.Errorf("%d differences", differ)
+	}
+}
+
+func mixed(seed uint64, n int) []string {
+	r := rand.New(rand.NewPCG(seed, 2))
+	out := slices.Concat(traps, longRuns())
+	for range n {
+		out = append(out, randomText(r, 12))
+	}
+	for range n / 10 {
+		out = append(out, randomText(r, 80), randomBytes(r, 200), conversation(r))
+	}
+	return out
+}
+
+// everyCodePoint puts each code point between letters, beside spaces, digits and marks, and against itself.
+func everyCodePoint() []string {
+	var out []string
+	for c := rune(0); c <= utf8.MaxRune; c++ {
+		if c == 0x323B0 {
+			c = 0xE0000
+		}
+		if c == 0xE0200 {
+			c = 0x10FFF0
+		}
+		if !utf8.ValidRune(c) {
+			continue
+		}
+		s := string(c)
+		out = append(out, "x"+s+"y "+s+s+"1\u0301"+s+"\u0323\n"+s)
+	}
+	return out
+}
+
+// sources are real files in many languages, at most limit bytes of each.
+func sources(t *testing.T, limit, each int) []string {
+	t.Helper()
+	count := map[string]int{}
+	var out []string
+	for _, root := range []string{filepath.Join(testkit.Dep(t, "npm"), "node_modules"), testkit.Dep(t, "venv"), filepath.Join(runtime.GOROOT(), "src"), filepath.Join(runtime.GOROOT(), "test")} {
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			ext := filepath.Ext(path)
+			if err != nil || d.IsDir() || count[ext] >= each || ext == "" || ext == ".node" || ext == ".so" || ext == ".wasm" || strings.HasSuffix(path, ".map") {
+				return nil
+			}
+			data, err := os.ReadFile(path)
+			if err != nil || !utf8.Valid(data) || len(data) == 0 {
+				return nil
+			}
+			count[ext]++
+			out = append(out, strings.ToValidUTF8(string(data[:min(len(data), limit)]), ""))
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(out) < 300 {
+		t.Fatalf("only %d source files found", len(out))
+	}
+	return out
+}
+
+func TestE2EQwen3EqualsTheReference(t *testing.T) {
+	tok := qwen3(t)
+	model := filepath.Join(testkit.Qwen3(t), "tokenizer.json")
+	for _, name := range []string{"Python0.22.2", "Node0.23.2"} {
+		t.Run(name+"/Mixed", func(t *testing.T) { compare(t, name, tok, model, mixed(1, 20000)) })
+		t.Run(name+"/Sources", func(t *testing.T) { compare(t, name, tok, model, sources(t, 20000, 60)) })
+		t.Run(name+"/EveryCodePoint", func(t *testing.T) { compare(t, name, tok, model, everyCodePoint()) })
+	}
+}
