@@ -100,20 +100,27 @@ func (t *Tokenizer) normalize(s string) string {
 
 // body appends the tokens of normalised text between added tokens.
 func (t *Tokenizer) body(dst []token.ID, s string) []token.ID {
-	if s == "" {
-		return dst
-	}
-	// Each pre-tokenizer cuts the pieces of the one before it.
-	var each func(level int) func(string)
-	each = func(level int) func(string) {
-		if level == len(t.splits) {
-			return func(piece string) { dst = t.model.append(dst, piece) }
-		}
-		next := each(level + 1)
-		return func(piece string) { t.splits[level].split(piece, next) }
-	}
-	each(0)(s)
+	t.pieces(s, func(piece string) { dst = t.model.append(dst, piece) })
 	return dst
+}
+
+// pieces calls each with the stretches of s that are merged on their own. A pre-tokenizer cuts the pieces of the one
+// before it.
+func (t *Tokenizer) pieces(s string, each func(string)) {
+	for _, sp := range slices.Backward(t.splits) {
+		next := each
+		each = func(piece string) { sp.split(piece, next) }
+	}
+	if s != "" {
+		each(s)
+	}
+}
+
+// Pieces are the stretches of text, normalised, that are merged each on its own where no added token matches.
+func (t *Tokenizer) Pieces(text string) []string {
+	var out []string
+	t.pieces(t.normalize(text), func(piece string) { out = append(out, piece) })
+	return out
 }
 
 // Decode gives the bytes that ids stand for, special tokens included. They need not be valid UTF-8; see [Decoder]. Ids
