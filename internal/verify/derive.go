@@ -1,0 +1,360 @@
+package verify
+
+import (
+	"slices"
+
+	"github.com/tito-rl/tito/internal/token"
+	"github.com/tito-rl/tito/internal/trajectory"
+)
+
+// derived is what facts and policy make of a turn.
+type derived struct {
+	follows string // extend, realign, or "" where a segment must begin
+	outcome string // "" = it may train, else a column of the ledger
+	reason  string
+	in      bool // in a segment
+	last    bool // of a segment
+	home    int  // segment that it trains in, -1 = none
+	kept    int  // ids of its completion that its home keeps
+}
+
+// The columns of the ledger that a turn's outcome can be.
+const (
+	masked    = "masked"
+	discarded = "discarded"
+	auxiliary = "auxiliary"
+)
+
+// sample is one segment, with one entry a token.
+type sample struct {
+	turns    []*turn
+	tokens   []token.ID
+	mask     []bool
+	logprobs []float32
+	trained  int
+}
+
+// derive makes the run from the facts and proves what must hold of it.
+func (v *verifier) derive() error {
+	v.outcomes()
+	v.follow()
+	v.samples = v.segments()
+	v.homes()
+	for i := range v.samples {
+		if err := v.fillSample(i); err != nil {
+			return err
+		}
+	}
+	if err := v.once(); err != nil {
+		return err
+	}
+	return v.ledger()
+}
+
+// follow decides for each turn with a parent whether a segment goes on from the parent into it.
+func (v *verifier) follow() {
+	for _, t := range v.turns {
+		t.home = -1
+		if t.Parent == 0 {
+			continue
+		}
+		p := v.get(t.Parent)
+		if p.reason == "context_limit" {
+			continue // its segment has ended
+		}
+		lost := p.size - t.Keep
+		switch {
+		case lost == 0:
+			t.follows = "extend"
+		case v.pol.Realign == "prefix" && t.Keep > p.prompt && lost <= v.pol.RealignMax && v.faithful(t):
+			t.follows = "realign"
+		}
+	}
+}
+
+// faithful is whether the harness sent the parent's answer back unchanged in meaning. Where no message led to the parent but
+// its ids alone, nothing says otherwise.
+func (v *verifier) faithful(t *turn) bool {
+	if t.Why == "prefix" {
+		return true
+	}
+	verdict := trajectory.EchoForeign
+	for _, e := range t.Echoes {
+		if e.Turn == t.Parent {
+			verdict = e.Verdict // the last one is the nearest to the new turn
+		}
+	}
+	return verdict == trajectory.EchoExact || verdict == trajectory.EchoEquivalent
+}
+
+// outcomes decides what becomes of each turn's ids as far as the turn alone decides it.
+func (v *verifier) outcomes() {
+	v.again()
+	sub := make([]bool, len(v.turns))
+	for i, t := range v.turns {
+		if t.Parent > 0 {
+			sub[i] = sub[t.Parent-1]
+		} else {
+			sub[i] = t.Why == "sub_agent"
+		}
+		unheard := !t.echoed && !t.children
+		switch {
+		case t.Class == trajectory.ClassAuxiliary:
+			t.outcome, t.reason = auxiliary, ""
+		case t.outcome != "": // asked again
+		case unheard && t.delivery == trajectory.DeliveryAborted:
+			t.outcome, t.reason = discarded, "aborted"
+		case unheard && t.delivery == trajectory.DeliveryUndelivered:
+			t.outcome, t.reason = discarded, "undelivered"
+		case sub[i] && v.pol.Subagents == "context":
+			t.outcome, t.reason = discarded, "context_only"
+		case v.pol.MaxContext > 0 && t.size > v.pol.MaxContext:
+			t.outcome, t.reason = discarded, "context_limit"
+		case t.logprobs != "":
+			t.outcome, t.reason = masked, t.logprobs
+		case t.Class == trajectory.ClassUnclassified:
+			t.outcome, t.reason = masked, "unclassified"
+		case unheard && (t.delivery == "" || t.delivery == trajectory.DeliveryAmbiguous):
+			t.outcome, t.reason = masked, "ambiguous"
+		}
+	}
+}
+
+// again finds requests that came twice, and which answer lost.
+func (v *verifier) again() {
+	type request struct {
+		parent          trajectory.Seq
+		messages        int
+		tools, settings trajectory.Hash
+		class           trajectory.Class
+	}
+	answers := map[request][]*turn{}
+	for _, b := range v.turns {
+		k := request{b.Parent, b.request, b.Tools, b.Settings, b.Class}
+		for _, a := range answers[k] {
+			if a.reason == "retry_transport" {
+				continue
+			}
+			switch {
+			case retried(a, b):
+				switch {
+				case a.echoed && b.echoed:
+				case a.echoed:
+					b.outcome, b.reason = discarded, "retry_transport"
+				default:
+					a.outcome, a.reason = discarded, "retry_transport"
+				}
+			case v.pol.Refused == "discard" && !overlapped(a, b) && b.echoed && !a.echoed:
+				a.outcome, a.reason = discarded, "refused"
+			}
+			if b.reason == "retry_transport" {
+				break
+			}
+		}
+		answers[k] = append(answers[k], b)
+	}
+}
+
+// retried is whether b is another answer to the request that a answered because a was lost on the way.
+func retried(a, b *turn) bool {
+	if a.Idempotency != "" && a.Idempotency == b.Idempotency {
+		return true
+	}
+	arrived := a.echoed || a.delivery == trajectory.DeliveryDelivered
+	return !overlapped(a, b) && (b.RetryCount > 0 || !arrived)
+}
+
+// overlapped is whether b was asked for before a was answered, where both times are known.
+func overlapped(a, b *turn) bool { return b.Started != 0 && a.Ended != 0 && a.Ended > b.Started }
+
+// segments lists the chains of turns that train as one sequence, in the order of their turns.
+func (v *verifier) segments() []*sample {
+	goesOn := make([]bool, len(v.turns))
+	for i := len(v.turns) - 1; i >= 0; i-- {
+		t := v.turns[i]
+		aside := t.outcome == discarded || t.outcome == auxiliary
+		t.in = t.reason != "context_limit" && (goesOn[i] || !aside)
+		t.last = t.in && !goesOn[i]
+		if t.in && t.follows != "" {
+			goesOn[t.Parent-1] = true
+		}
+	}
+	var out []*sample
+	for _, t := range v.turns {
+		if !t.last {
+			continue
+		}
+		s := &sample{turns: []*turn{t}}
+		for t.follows != "" {
+			t = v.get(t.Parent)
+			s.turns = append(s.turns, t)
+		}
+		slices.Reverse(s.turns)
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(a, b *sample) int {
+		return slices.CompareFunc(a.turns, b.turns, func(x, y *turn) int { return int(x.Seq) - int(y.Seq) })
+	})
+	return out
+}
+
+// keeps is how many ids of the completion of its k-th turn a sample keeps.
+func (s *sample) keeps(k int) int {
+	t := s.turns[k]
+	if k+1 < len(s.turns) {
+		return min(s.turns[k+1].Keep-t.prompt, len(t.Completion))
+	}
+	return len(t.Completion)
+}
+
+// homes chooses for each turn the one segment that it trains in.
+func (v *verifier) homes() {
+	for i, s := range v.samples {
+		for k, t := range s.turns {
+			if n := s.keeps(k); t.home < 0 || n > t.kept {
+				t.home, t.kept = i, n
+			}
+		}
+	}
+}
+
+// fillSample builds a sample turn by turn, as a trainer would see it grow, and compares it with the ids that the engine
+// consumed for its last turn.
+func (v *verifier) fillSample(i int) error {
+	v.begin(ClaimSegments)
+	s := v.samples[i]
+	for k, t := range s.turns {
+		prompt := v.promptOf(t)
+		if k > 0 {
+			s.cut(t.Keep)
+		}
+		if len(s.tokens) > len(prompt) {
+			return v.fail(t.Seq, len(prompt), "segment %d: its prompt ends before what is kept", i)
+		}
+		for at, id := range s.tokens {
+			if prompt[at] != id {
+				return v.fail(t.Seq, at, "segment %d: its prompt has id %d where the segment has %d", i, prompt[at], id)
+			}
+		}
+		for _, id := range prompt[len(s.tokens):] {
+			s.add(id, false, 0)
+		}
+		trains := t.home == i && t.outcome == ""
+		if trains && len(t.Logprobs) != len(t.Completion) {
+			return v.fail(t.Seq, -1, "segment %d: %d ids would train with %d log probabilities", i, len(t.Completion), len(t.Logprobs))
+		}
+		for at, id := range t.Completion {
+			if trains {
+				s.add(id, true, t.Logprobs[at])
+			} else {
+				s.add(id, false, 0)
+			}
+		}
+		v.count(1)
+	}
+	if !slices.Equal(s.tokens, v.checkpoint(s.turns[len(s.turns)-1])) {
+		return v.fail(s.turns[len(s.turns)-1].Seq, -1, "segment %d is not its last turn's checkpoint", i)
+	}
+	for _, m := range s.mask {
+		if m {
+			s.trained++
+		}
+	}
+	if s.trained > 0 {
+		v.rep.Segments++
+	}
+	return nil
+}
+
+func (s *sample) add(id token.ID, trains bool, logprob float32) {
+	s.tokens, s.mask, s.logprobs = append(s.tokens, id), append(s.mask, trains), append(s.logprobs, logprob)
+}
+
+func (s *sample) cut(n int) {
+	n = min(n, len(s.tokens))
+	s.tokens, s.mask, s.logprobs = s.tokens[:n], s.mask[:n], s.logprobs[:n]
+}
+
+// once proves that no sampled id trains twice: the trained ids of all samples, by owner, are those of the turns' homes.
+func (v *verifier) once() error {
+	v.begin(ClaimOnce)
+	trained := make(map[trajectory.Seq]int)
+	for i, s := range v.samples {
+		for k, t := range s.turns {
+			n := 0
+			for at := t.prompt; at < t.prompt+s.keeps(k); at++ {
+				if s.mask[at] {
+					n++
+				}
+			}
+			if n > 0 && trained[t.Seq] > 0 {
+				return v.fail(t.Seq, i, "its ids train in two segments")
+			}
+			trained[t.Seq] += n
+		}
+		v.count(s.trained)
+	}
+	for _, t := range v.turns {
+		v.rep.Ledger.Trained += trained[t.Seq]
+	}
+	return nil
+}
+
+// ledger counts what became of each sampled id, one by one, and proves that the columns add up.
+func (v *verifier) ledger() error {
+	v.begin(ClaimLedger)
+	l := &v.rep.Ledger
+	family := v.file.Header.Model.Family
+	for _, t := range v.turns {
+		l.Sampled += len(t.Completion)
+		for at := range t.Completion {
+			switch {
+			case t.outcome == auxiliary:
+				l.Auxiliary++
+			case t.outcome == discarded:
+				l.Discarded[t.reason]++
+			case at >= t.kept:
+				l.Discarded[lostTo(t, at, family)]++
+			case t.outcome == masked:
+				l.Masked[t.reason]++
+			}
+		}
+	}
+	if sum := l.Trained + l.Auxiliary + total(l.Masked) + total(l.Discarded); sum != l.Sampled {
+		return v.fail(0, -1, "%d ids were sampled and %d are accounted for", l.Sampled, sum)
+	}
+	v.count(l.Sampled)
+	return nil
+}
+
+// lostTo names the kind of an id that a realign left out.
+func lostTo(t *turn, at int, family string) string {
+	if family != "" {
+		if t.Stop != -1 && at+1 == len(t.Completion) {
+			return "realign_stop"
+		}
+		for _, c := range t.Reply.Calls {
+			if at >= c.Span.Start && at < c.Span.End {
+				return "realign_call"
+			}
+		}
+	}
+	return "realign_other"
+}
+
+func total(m map[string]int) (n int) {
+	for _, c := range m {
+		n += c
+	}
+	return n
+}
+
+// owner is the turn whose prompt or completion holds position at.
+func (s *sample) owner(at int) trajectory.Seq {
+	for _, t := range s.turns {
+		if at < t.size {
+			return t.Seq
+		}
+	}
+	return 0
+}
