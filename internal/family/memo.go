@@ -15,16 +15,16 @@ type Memo struct {
 	cuts int // how often the cut token occurs in ids, and in text
 }
 
-// Encode is tok.EncodeMarked(text, mark). What text has in common with the memo's text, up to the last cut token in it,
+// Encode is tok.EncodeMarked(text, mark), or tok.Encode(text) where mark is 0. What text has in common with the memo's text, up to the last cut token in it,
 // is taken over. cut must be [Isolating]: text on its two sides is encoded independently, so the result is exact. The
 // caller owns the slice.
 func (m *Memo) Encode(tok *tokenizer.Tokenizer, text string, mark rune, cut tokenizer.AddedToken) []token.ID {
 	at, keep := m.reuse(text, cut)
 	var ids []token.ID
 	if keep == 0 {
-		ids = tok.EncodeMarked(text, mark)
+		ids = encode(tok, text, mark)
 	} else {
-		tail := tok.EncodeMarked(text[at:], mark)
+		tail := encode(tok, text[at:], mark)
 		ids = append(append(make([]token.ID, 0, keep+len(tail)), m.ids[:keep]...), tail...)
 	}
 	*m = Memo{}
@@ -32,6 +32,13 @@ func (m *Memo) Encode(tok *tokenizer.Tokenizer, text string, mark rune, cut toke
 		*m = Memo{text: text, ids: ids[:len(ids):len(ids)], cuts: n}
 	}
 	return append(make([]token.ID, 0, len(ids)+reserve), ids...)
+}
+
+func encode(tok *tokenizer.Tokenizer, text string, mark rune) []token.ID {
+	if mark == 0 {
+		return tok.Encode(text)
+	}
+	return tok.EncodeMarked(text, mark)
 }
 
 // reserve is room for a completion, so that a checkpoint can be made by appending.
