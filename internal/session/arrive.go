@@ -1,6 +1,8 @@
 package session
 
 import (
+	"encoding/hex"
+
 	"github.com/tito-rl/tito/internal/chat"
 	"github.com/tito-rl/tito/internal/family"
 	"github.com/tito-rl/tito/internal/fault"
@@ -45,7 +47,12 @@ func (s *Session) arrive(e *CallArrived) {
 	}
 	s.works[id] = w
 	w.parser = s.cfg.Family.Parse(family.ParseInput{Prompt: w.prompt, Tools: e.Request.Tools})
-	s.emit(Generate{Call: id, IDs: w.prompt, MaxTokens: w.maxTokens, Sampling: s.cfg.Sampling, Stops: s.stops, Key: s.callName(id)})
+	s.emit(Generate{Call: id, IDs: w.prompt, MaxTokens: w.maxTokens, Sampling: s.cfg.Sampling, Stops: s.stops, Key: s.key(w)})
+}
+
+// key names the work upstream. It holds the request too: after a restart another request may have the same number.
+func (s *Session) key(w *work) string {
+	return s.callName(w.id) + "-" + hex.EncodeToString(w.request[:8])
 }
 
 func (s *Session) admit(e *CallArrived) error {

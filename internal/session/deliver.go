@@ -26,18 +26,22 @@ func (s *Session) replay(w *work, seq trajectory.Seq) {
 	}
 	*w = work{id: w.id, callers: w.callers, event: w.event, request: w.request, phase: phaseCommitted, turn: seq, replayed: true}
 	s.works[w.id] = w
-	w.append = s.appends // at the latest: the turn's own append is not after it
 	s.persisted(s.durable)
 }
 
 // persisted releases the answers whose turns are in the journal now.
 func (s *Session) persisted(through uint64) {
 	s.durable = max(s.durable, min(through, s.appends))
+	for seq, id := range s.pending {
+		if id <= s.durable {
+			delete(s.pending, seq)
+		}
+	}
 	if s.failed != nil {
 		return
 	}
 	for _, w := range s.open() {
-		if w.phase == phaseCommitted && w.append <= s.durable {
+		if w.phase == phaseCommitted && s.pending[w.turn] == 0 {
 			w.phase = phaseReleased
 			for _, id := range slices.Clone(w.callers) {
 				s.release(w, id, w.replayed || id != w.id)

@@ -96,7 +96,7 @@ type Generate struct {
 	MaxTokens int
 	Sampling  chat.Sampling
 	Stops     []token.ID
-	Key       string // idempotency key upstream: the call's own name
+	Key       string // idempotency key upstream: the same for the same call and request
 }
 
 // Cancel stops the call's completion. What still comes of it is ignored.

@@ -47,10 +47,11 @@ type Session struct {
 	tree  *trajectory.Tree
 	stops []token.ID
 
-	calls    CallID           // number of the last call
-	works    map[CallID]*work // by each call that waits
-	appends  uint64           // number of the last Append
-	durable  uint64           // appends up to here are persisted
+	calls    CallID                    // number of the last call
+	works    map[CallID]*work          // by each call that waits
+	appends  uint64                    // number of the last Append
+	durable  uint64                    // appends up to here are persisted
+	pending  map[trajectory.Seq]uint64 // the Append of each turn that is not persisted
 	sealed   *Seal
 	failed   error // the journal failed: nothing can be answered any more
 	effects  []Effect
@@ -74,7 +75,7 @@ func Restore(cfg Config, t *trajectory.Tree) *Session {
 	if cfg.Sampling.Temperature == 0 && cfg.Sampling.TopP == 0 {
 		cfg.Sampling = chat.Neutral()
 	}
-	s := &Session{cfg: cfg, tree: t, stops: cfg.Header.Stops, works: map[CallID]*work{}}
+	s := &Session{cfg: cfg, tree: t, stops: cfg.Header.Stops, works: map[CallID]*work{}, pending: map[trajectory.Seq]uint64{}}
 	for _, turn := range t.Turns() {
 		n, err := strconv.ParseUint(turn.Call[strings.LastIndexByte(turn.Call, '.')+1:], 10, 64)
 		if err == nil {
@@ -170,6 +171,7 @@ func (s *Session) seal(e Seal) {
 		case e.Now && w.phase == phaseCommitted:
 			s.refuse(w, sealedError(s.sealed))
 			s.drop(w)
+			s.settle(w.turn, trajectory.DeliveryUndelivered, e.At)
 		case e.Now:
 			s.drop(w)
 		}

@@ -34,7 +34,6 @@ type work struct {
 	firstToken int64
 
 	turn     trajectory.Seq // once committed
-	append   uint64         // that has the turn
 	replayed bool
 }
 
@@ -183,7 +182,8 @@ func (s *Session) record(w *work, end ending) bool {
 	}
 	a.Blobs = s.blob(a.Blobs, w.tools)
 	a.Blobs = s.blob(a.Blobs, w.settings)
-	w.turn, w.append = turn.Seq, s.append(a)
+	w.turn = turn.Seq
+	s.pending[turn.Seq] = s.append(a)
 	w.prompt, w.ids, w.match, w.parser = nil, nil, nil, nil
 	return true
 }

@@ -108,7 +108,7 @@ func (t *Tree) whyPrompt(n, parent *node) string {
 				}
 			}
 		}
-		if frontCut(now, was, i) {
+		if echo, ok := n.parentEcho(); ok && echo.Message == i || frontCut(now, was, i) {
 			return ReasonTruncatedFront
 		}
 		return ReasonPrefixEdited

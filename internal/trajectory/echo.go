@@ -41,19 +41,17 @@ func compare(m *chat.Message, r *Reply, by string) (Verdict, []string) {
 		*list = append(*list, word)
 	}
 	switch {
-	case m.Content.S == r.Content.S && present(m.Content) == present(r.Content):
-	case m.Content.S == "" && r.Content.S == "":
+	case m.Content == r.Content:
+	case m.Content.S == r.Content.S && m.Content.S == "":
 		note(&same, SameContentEmpty)
 	case blank(m.Content.S) && blank(r.Content.S):
 		note(&same, SameContentBlank)
 	default:
-		if m.Content.S != r.Content.S {
-			note(&edits, EditContent)
-		}
+		note(&edits, EditContent)
 	}
 	switch {
-	case m.Reasoning.S == r.Reasoning.S && present(m.Reasoning) == present(r.Reasoning):
-	case m.Reasoning.S == "" && r.Reasoning.S == "":
+	case m.Reasoning == r.Reasoning:
+	case m.Reasoning.S == r.Reasoning.S && m.Reasoning.S == "":
 		note(&same, SameReasoningNone)
 	case blank(m.Reasoning.S):
 		note(&same, SameReasoning)
@@ -116,8 +114,7 @@ func sameArguments(a, b string) (string, bool) {
 
 func emptyArguments(s string) bool { s = strings.TrimSpace(s); return s == "" || s == "{}" }
 
-func present(t chat.Text) bool { return t.Presence == chat.Present }
-func blank(s string) bool      { return strings.TrimSpace(s) == "" }
+func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
 // returned lists the attempts of r that the harness saw as calls.
 func returned(r *Reply) []*CallFact {

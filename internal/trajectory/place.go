@@ -11,12 +11,13 @@ import (
 const (
 	WhyEcho           = "echo"            // the parent's echo is in the request
 	WhyPrefix         = "prefix"          // no messages are known: the longest id prefix decided
-	WhyFirst          = "first"           // there was no turn before
+	WhyFirst          = "first"           // there was no turn before, but auxiliary ones
 	WhyAskedAgain     = "asked_again"     // the same messages as an earlier turn's
 	WhyAuxiliary      = "auxiliary"       // an auxiliary call with its own prompt
 	WhySubAgent       = "sub_agent"       // it names a parent session, or a session that was not there before
 	WhyTruncatedFront = "truncated_front" // it answers a tool call whose message is gone
 	WhyRewritten      = "rewritten"       // where an answer stood, there is another assistant message
+	WhyAnswerMissing  = "answer_missing"  // an earlier request goes on without its answer
 	WhyCompaction     = "compaction"      // it begins as an earlier conversation did, and the rest was replaced
 	WhyNewPrompt      = "new_prompt"      // another conversation
 )
@@ -53,8 +54,8 @@ func (t *Tree) Place(m *Match, msgs []chat.Message, prompt []token.ID, h Hints) 
 
 func (t *Tree) root(m *Match, msgs []chat.Message, h Hints) (nearest Seq, why string) {
 	nearest = m.Base
-	if len(t.nodes) == 0 {
-		return 0, WhyFirst
+	if h.Class != ClassAuxiliary && !slices.ContainsFunc(t.nodes, func(n node) bool { return n.Class != ClassAuxiliary }) {
+		return nearest, WhyFirst
 	}
 	if m.Keep == len(msgs) {
 		for i := len(t.roots) - 1; i >= 0; i-- {
@@ -81,8 +82,11 @@ func (t *Tree) root(m *Match, msgs []chat.Message, h Hints) (nearest Seq, why st
 	switch {
 	case nearest == 0:
 		return 0, WhyNewPrompt
-	case m.Keep < len(msgs) && msgs[m.Keep].Role == chat.Assistant && t.answered(m):
-		return nearest, WhyRewritten
+	case m.Keep < len(msgs) && t.answered(m):
+		if msgs[m.Keep].Role == chat.Assistant {
+			return nearest, WhyRewritten
+		}
+		return nearest, WhyAnswerMissing
 	case len(m.steps) > 0 || len(t.node(nearest).children) > 0:
 		return nearest, WhyCompaction
 	}
