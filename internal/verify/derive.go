@@ -219,37 +219,28 @@ func (v *verifier) homes() {
 }
 
 // fillSample builds a sample turn by turn, as a trainer would see it grow, and compares it with the ids that the engine
-// consumed for its last turn.
+// consumed and sampled for its last turn.
 func (v *verifier) fillSample(i int) error {
 	v.begin(ClaimSegments)
 	s := v.samples[i]
 	for k, t := range s.turns {
-		prompt := v.promptOf(t)
-		if k > 0 {
+		if k == 0 {
+			s.add(v.promptOf(t), nil)
+		} else {
+			if t.Base != s.turns[k-1].Seq || t.Keep > len(s.tokens) {
+				return v.fail(t.Seq, t.Keep, "segment %d: it does not go on from turn %d", i, s.turns[k-1].Seq)
+			}
 			s.cut(t.Keep)
+			s.add(t.Suffix, nil)
 		}
-		if len(s.tokens) > len(prompt) {
-			return v.fail(t.Seq, len(prompt), "segment %d: its prompt ends before what is kept", i)
-		}
-		for at, id := range s.tokens {
-			if prompt[at] != id {
-				return v.fail(t.Seq, at, "segment %d: its prompt has id %d where the segment has %d", i, prompt[at], id)
+		var logprobs []float32
+		if t.home == i && t.outcome == "" {
+			logprobs = t.Logprobs
+			if len(logprobs) != len(t.Completion) {
+				return v.fail(t.Seq, -1, "segment %d: %d ids would train with %d log probabilities", i, len(t.Completion), len(logprobs))
 			}
 		}
-		for _, id := range prompt[len(s.tokens):] {
-			s.add(id, false, 0)
-		}
-		trains := t.home == i && t.outcome == ""
-		if trains && len(t.Logprobs) != len(t.Completion) {
-			return v.fail(t.Seq, -1, "segment %d: %d ids would train with %d log probabilities", i, len(t.Completion), len(t.Logprobs))
-		}
-		for at, id := range t.Completion {
-			if trains {
-				s.add(id, true, t.Logprobs[at])
-			} else {
-				s.add(id, false, 0)
-			}
-		}
+		s.add(t.Completion, logprobs)
 		v.count(1)
 	}
 	if !slices.Equal(s.tokens, v.checkpoint(s.turns[len(s.turns)-1])) {
@@ -266,8 +257,17 @@ func (v *verifier) fillSample(i int) error {
 	return nil
 }
 
-func (s *sample) add(id token.ID, trains bool, logprob float32) {
-	s.tokens, s.mask, s.logprobs = append(s.tokens, id), append(s.mask, trains), append(s.logprobs, logprob)
+// add appends ids that train with their log probabilities, or, where there are none, that do not.
+func (s *sample) add(ids []token.ID, logprobs []float32) {
+	n := len(s.tokens) + len(ids)
+	s.tokens = append(s.tokens, ids...)
+	s.logprobs = append(s.logprobs, logprobs...)
+	for range len(ids) {
+		s.mask = append(s.mask, logprobs != nil)
+	}
+	for len(s.logprobs) < n {
+		s.logprobs = append(s.logprobs, 0)
+	}
 }
 
 func (s *sample) cut(n int) {
