@@ -41,7 +41,7 @@ type When struct {
 
 // Reply is one candidate. Its ids are those of its parts as the chat format speaks them, or of its raw text.
 type Reply struct {
-	Name      string // unique in its step; by default its index
+	Name      string // unique in its step; "" = its index
 	Reasoning chat.Text
 	Content   chat.Text
 	Calls     []chat.Call

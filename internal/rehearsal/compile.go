@@ -78,12 +78,16 @@ func Compile(b *Book, f Format) (*Policy, error) {
 
 func (p *Policy) add(at string, replies []Reply) error {
 	var st situation
+	first := len(p.names)
 	for i, r := range replies {
 		name := r.Name
 		if name == "" {
 			name = strconv.Itoa(i)
 		}
 		name = at + "/" + name
+		if slices.Contains(p.names[first:], name) {
+			return fault.New(fault.BadConfig, "two rehearsal replies are named %s", name)
+		}
 		ids, err := p.encode(r)
 		if err != nil {
 			return &fault.Error{Code: fault.BadConfig, Msg: "rehearsal reply " + name, Err: err}

@@ -105,10 +105,7 @@ func (r *reader) replies(at string, v ojson.Value) []Reply {
 	for i, e := range r.list(at, v) {
 		place := fmt.Sprintf("%s[%d]", at, i)
 		reply := r.reply(place, e)
-		if reply.Name == "" {
-			reply.Name = strconv.Itoa(i)
-		}
-		if names[reply.Name] {
+		if reply.Name != "" && names[reply.Name] {
 			r.fail(place+".name", "%q is taken", reply.Name)
 		}
 		names[reply.Name] = true

@@ -161,6 +161,8 @@ func (s *stream) deliver(c *chunk) {
 		lps = nil
 	case len(lps) > len(c.ids):
 		lps = lps[:max(0, len(c.ids)-1)]
+	case lps == nil:
+		lps = []float32{} // a list without entries, as opposed to none
 	}
 	s.short = s.short || len(c.lps) != len(c.ids)
 	if len(c.ids) == 0 {

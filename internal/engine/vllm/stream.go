@@ -165,4 +165,3 @@ func unfinished(reason string) error {
 	}
 	return fault.New(fault.EngineProtocol, "the engine gave the finish reason %q", reason)
 }
-
