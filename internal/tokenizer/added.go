@@ -133,7 +133,7 @@ func (m *matcher) each(text string, cuts []int, body func(s string, offset int),
 			body(text[done:start], done)
 		}
 		added(tok.ID)
-		done = stop
+		done = max(done, stop)
 	}
 	if done < len(text) {
 		body(text[done:], done)

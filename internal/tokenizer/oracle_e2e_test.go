@@ -134,9 +134,51 @@ func sources(t *testing.T, limit, each int) []string {
 	return out
 }
 
+func qwen3(t testing.TB) (tok *Tokenizer, path string) {
+	t.Helper()
+	path = filepath.Join(testkit.Qwen3(t), "tokenizer.json")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return load(t, data), path
+}
+
+func TestE2EEveryKindEqualsTheReference(t *testing.T) {
+	for name, edit := range variants {
+		data := variant(t, edit)
+		model := filepath.Join(t.TempDir(), "tokenizer.json")
+		if err := os.WriteFile(model, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		tok := load(t, data)
+		texts := mixed(3, 6000)
+		r := rand.New(rand.NewPCG(4, 4))
+		extra := []string{"<l>", "<r>", "<both>", "word", "words", "é", "e\u0301", "e\u0301x", "éx", "user", "ass", "assistant\n", "assist", " ", "  ", "\n", " \n", "_", "日本", "日", "ß", "\u0301", "12345"}
+		for range 3000 {
+			var b strings.Builder
+			for range 1 + r.IntN(10) {
+				b.WriteString(extra[r.IntN(len(extra))])
+			}
+			texts = append(texts, b.String())
+		}
+		for _, oracle := range []string{"Python0.22.2", "Node0.23.2"} {
+			t.Run(name+"/"+oracle, func(t *testing.T) { compare(t, oracle, tok, model, texts) })
+		}
+		t.Run(name+"/CodePoints", func(t *testing.T) {
+			var some []string
+			for i, s := range everyCodePoint() {
+				if i%7 == 0 || i < 0x3000 {
+					some = append(some, s)
+				}
+			}
+			compare(t, "Python0.22.2", tok, model, some)
+		})
+	}
+}
+
 func TestE2EQwen3EqualsTheReference(t *testing.T) {
-	tok := qwen3(t)
-	model := filepath.Join(testkit.Qwen3(t), "tokenizer.json")
+	tok, model := qwen3(t)
 	for _, name := range []string{"Python0.22.2", "Node0.23.2"} {
 		t.Run(name+"/Mixed", func(t *testing.T) { compare(t, name, tok, model, mixed(1, 20000)) })
 		t.Run(name+"/Sources", func(t *testing.T) { compare(t, name, tok, model, sources(t, 20000, 60)) })
