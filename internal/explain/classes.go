@@ -36,6 +36,7 @@ var rootClasses = map[string]Class{
 	trajectory.WhySubAgent:       SubAgent,
 	trajectory.WhyTruncatedFront: Truncation,
 	trajectory.WhyRewritten:      HistoryRewritten,
+	trajectory.WhyAnswerMissing:  HistoryRewritten,
 	trajectory.WhyCompaction:     Compaction,
 	trajectory.WhyNewPrompt:      NewConversation,
 }
@@ -146,15 +147,19 @@ func literal(s string) string {
 	return s[:end]
 }
 
-// injected is whether both sides read the same and begin with what spells a special token, as text on one side.
+// injected is whether both sides read the same, and what they read is one special token on one side and text on the other.
 func (d *diff) injected() bool {
-	a, b := strings.TrimLeft(d.wasText, " "), strings.TrimLeft(d.nowText, " ")
-	for _, open := range []string{"<|", "<think>", "</think>", "<tool_call>", "</tool_call>", "[INST]"} {
-		if strings.HasPrefix(a, open) && strings.HasPrefix(b, open) {
-			return true
-		}
+	was, now := d.o.Decode(stretch(d.was, d.at, d.at+1)), d.o.Decode(stretch(d.now, d.at, d.at+1))
+	token := was
+	if len(now) > len(was) {
+		token = now
 	}
-	return false
+	return len(was) != len(now) && special(token) && strings.HasPrefix(d.wasText, token) && strings.HasPrefix(d.nowText, token)
+}
+
+// special is whether an id's text looks like a special token.
+func special(s string) bool {
+	return len(s) > 2 && (s[0] == '<' && s[len(s)-1] == '>' || s[0] == '[' && s[len(s)-1] == ']')
 }
 
 // sameText is whether what was sampled from the difference on, its closing token aside, reads the same in the prompt.
@@ -192,6 +197,9 @@ func (d *diff) onlyBlankDiffers() bool {
 
 // classifyPrompt judges a difference in a message that no turn of the branch sampled.
 func (d *diff) classifyPrompt() (Class, string) {
+	if d.edited >= 0 && permuted(d.wasMsgs, d.nowMsgs, d.edited) {
+		return ToolResultOrder, "the same messages in another order"
+	}
 	if d.c.Reason == trajectory.ReasonTruncatedFront {
 		return Truncation, "earlier messages were left out"
 	}
@@ -214,9 +222,6 @@ func (d *diff) classifyPrompt() (Class, string) {
 		case slices.Contains(e.Which, trajectory.SameArguments):
 			return ArgumentReserial, ""
 		}
-	}
-	if permuted(d.wasMsgs, d.nowMsgs, d.edited) {
-		return ToolResultOrder, "the same messages in another order"
 	}
 	a, b := was.field(fieldContent), now.field(fieldContent)
 	switch {

@@ -100,6 +100,9 @@ func (m *message) field(name string) string {
 
 // place finds the message of the request and the field that the first differing id belongs to.
 func (d *diff) place() (index int, field string) {
+	if d.c.Kind == trajectory.Root {
+		return d.newMessage(), ""
+	}
 	if d.owner != nil {
 		field = d.sampledField()
 		for _, e := range d.t.Echoes(d.n.Seq) {
@@ -117,6 +120,19 @@ func (d *diff) place() (index int, field string) {
 	return i, either(field, f)
 }
 
+// newMessage is the first message of the request that the nearest turn's request did not have there, -1 = none.
+func (d *diff) newMessage() int {
+	switch {
+	case d.base == 0:
+		return -1
+	case d.edited >= 0:
+		return d.edited
+	case len(d.nowMsgs) > len(d.wasMsgs):
+		return len(d.wasMsgs)
+	}
+	return -1
+}
+
 func either(a, b string) string {
 	if a != "" {
 		return a
@@ -127,7 +143,11 @@ func either(a, b string) string {
 // sampledField is the part of the owner's reply in which the difference lies.
 func (d *diff) sampledField() string {
 	n := d.owner
-	if d.ownerAt == len(n.Completion)-1 && n.Stop >= 0 {
+	end := len(n.Completion)
+	if n.Stop >= 0 {
+		end--
+	}
+	if d.ownerAt >= end || strings.TrimSpace(d.o.Decode(n.Completion[d.ownerAt:end])) == "" && d.o.Decode(n.Completion) != "" {
 		return fieldEnd
 	}
 	before := d.o.Decode(n.Completion[:d.ownerAt])
@@ -155,8 +175,6 @@ func (d *diff) sampledField() string {
 		return fieldReasoning
 	case inside(strings.TrimSpace(n.Reply.Content.S)):
 		return fieldContent
-	case strings.TrimSpace(d.wasText) == "":
-		return fieldEnd
 	}
 	return fieldScaffold
 }
