@@ -80,7 +80,8 @@ func (f fact) add(tree *trajectory.Tree) error {
 	if f.Request == "" {
 		f.Request = "request of turn " + string(rune('0'+seq))
 	}
-	n.MsgNew = []trajectory.Hash{trajectory.HashOf([]byte(f.Request))}
+	asked := trajectory.HashOf([]byte(f.Request))
+	n.MsgNew = []trajectory.Hash{asked}
 	for _, v := range f.Versions {
 		n.Versions = append(n.Versions, token.VersionSpan{Span: token.Span{Start: int(v[0].(float64)), End: int(v[1].(float64))}, Version: v[2].(string)})
 	}
@@ -95,7 +96,11 @@ func (f fact) add(tree *trajectory.Tree) error {
 		if f.Echo == "" {
 			f.Echo = string(trajectory.EchoExact)
 		}
-		n.Echoes = []trajectory.Echo{{Turn: f.Parent, Verdict: trajectory.Verdict(f.Echo), By: "ids"}}
+		if tree.Turn(f.Parent) != nil {
+			n.MsgBase, n.MsgKeep = f.Parent, len(tree.Messages(f.Parent))
+		}
+		n.MsgNew = []trajectory.Hash{trajectory.HashOf([]byte("answer of turn " + string(rune('0'+f.Parent)))), asked}
+		n.Echoes = []trajectory.Echo{{Message: n.MsgKeep, Turn: f.Parent, Verdict: trajectory.Verdict(f.Echo), By: "ids"}}
 	case n.Why == "" && seq == 1:
 		n.Why = trajectory.WhyFirst
 	case n.Why == "":
