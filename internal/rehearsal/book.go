@@ -39,13 +39,14 @@ type When struct {
 	Contains string // must occur in the text after the last assistant message; "" = any text
 }
 
-// Reply is one candidate. Its ids are those of its parts as the chat format speaks them, or of its raw text.
+// Reply is one candidate. Its ids are those of its parts as the chat format speaks them, and after them those of its raw
+// text.
 type Reply struct {
 	Name      string // unique in its step; "" = its index
 	Reasoning chat.Text
 	Content   chat.Text
 	Calls     []chat.Call
-	Raw       chat.Text // the whole completion as text, special spellings read as special ids; a stop is added where none ends it
+	Raw       chat.Text // special spellings are read as special ids; a stop is added where none ends it
 	Cut       int       // > 0: the completion ends, by length, after this many ids
 	Split     string    // the ids that spell this text are replaced by one encoding a character: same text, other ids
 	Weight    float64   // initial logit

@@ -130,29 +130,37 @@ func (p *Policy) encode(r Reply) ([]token.ID, error) {
 			return nil, fault.New(fault.BadConfig, "id %d of %d is a stop; nothing can be sampled after it", i, len(ids))
 		}
 	}
-	if r.Cut == 0 && !p.IsStop(ids[len(ids)-1]) {
-		return nil, fault.New(fault.BadConfig, "the chat format gave ids without a stop at their end")
-	}
 	return slices.Clip(ids), nil
 }
 
 func (p *Policy) spell(r Reply) ([]token.ID, error) {
-	if r.Raw.Presence == chat.Present {
-		ids, err := p.format.Encode(r.Raw.S)
-		if err == nil && (len(ids) == 0 || !p.IsStop(ids[len(ids)-1])) {
-			ids = append(slices.Clip(ids), p.format.Stops[0])
+	var ids []token.ID
+	raw := r.Raw.Presence == chat.Present
+	if !raw || r.Reasoning.Presence == chat.Present || r.Content.Presence == chat.Present || len(r.Calls) > 0 {
+		reply := chat.Reply{Reasoning: r.Reasoning, Content: r.Content, Calls: r.Calls, Finish: chat.FinishStop}
+		if len(r.Calls) > 0 {
+			reply.Finish = chat.FinishToolCalls
 		}
-		return ids, err
+		spoken, err := p.format.Speak(reply)
+		if err != nil {
+			return nil, err
+		}
+		if len(spoken) == 0 || !p.IsStop(spoken[len(spoken)-1]) {
+			return nil, fault.New(fault.BadConfig, "the chat format gave ids without a stop at their end")
+		}
+		ids = slices.Clone(spoken)
 	}
-	reply := chat.Reply{Reasoning: r.Reasoning, Content: r.Content, Calls: r.Calls, Finish: chat.FinishStop}
-	if len(r.Calls) > 0 {
-		reply.Finish = chat.FinishToolCalls
+	if !raw {
+		return ids, nil
 	}
-	ids, err := p.format.Speak(reply)
-	if err == nil && len(ids) == 0 {
-		err = fault.New(fault.BadConfig, "the chat format gave no ids")
+	text, err := p.format.Encode(r.Raw.S)
+	if err != nil {
+		return nil, err
 	}
-	return ids, err
+	if len(text) == 0 || !p.IsStop(text[len(text)-1]) {
+		text = append(slices.Clip(text), p.format.Stops[0])
+	}
+	return append(ids[:max(0, len(ids)-1)], text...), nil
 }
 
 // split replaces the ids that spell text, where it first occurs, by the ids of its characters, each encoded alone.

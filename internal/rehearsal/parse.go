@@ -135,10 +135,7 @@ func (r *reader) reply(at string, v ojson.Value) Reply {
 		p.Calls = append(p.Calls, chat.Call{Name: r.str(place+".name", m["name"]), Arguments: r.str(place+".arguments", m["arguments"])})
 	}
 	parts := p.Reasoning.Presence == chat.Present || p.Content.Presence == chat.Present || len(p.Calls) > 0
-	switch raw := p.Raw.Presence == chat.Present; {
-	case raw && parts:
-		r.fail(at, "has raw text and parts; give one of them")
-	case !raw && !parts:
+	if !parts && p.Raw.Presence != chat.Present {
 		r.fail(at, "is empty; give content, reasoning, calls or raw")
 	}
 	if c, ok := o["cut"]; ok {

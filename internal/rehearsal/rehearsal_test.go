@@ -355,7 +355,6 @@ func TestABadBookIsRefusedWithItsPlace(t *testing.T) {
 		{head + `"scenes":[{"name":"a","match":["m"],"steps":[]}]}`, "book.scenes[0].steps"},
 		{scene(``), "book.scenes[0].steps[0].replies"},
 		{scene(`{}`), "replies[0]"},
-		{scene(`{"content":"x","raw":"y"}`), "replies[0]"},
 		{scene(`{"content":"x","weight":"1"}`), "replies[0].weight"},
 		{scene(`{"content":"x","weight":1e999}`), "replies[0].weight"},
 		{scene(`{"content":"x","cut":0}`), "replies[0].cut"},
@@ -398,7 +397,7 @@ func TestABookThatCannotBePlayedIsRefused(t *testing.T) {
 
 func TestAwkwardOutputsAreSpelledAsAsked(t *testing.T) {
 	b, err := rehearsal.ParseBook([]byte(head + `"default":[
-		{"raw":"(never closed"}, {"raw":"ends twice<|end|>"}, {"content":"say hello world","split":"hello"}, {"content":"cut short","cut":3}]}`))
+		{"raw":"(never closed"}, {"raw":"ends twice<|end|>"}, {"reasoning":"hm","raw":"[bash{"}, {"content":"say hello world","split":"hello"}, {"content":"cut short","cut":3}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -413,7 +412,7 @@ func TestAwkwardOutputsAreSpelledAsAsked(t *testing.T) {
 	}
 	slices.Sort(got)
 	// "hello" is one id in the toy format; split, it is five.
-	want := []string{"(never closed<|stop|> 14", "cut 3", "ends twice<|end|> 11", "say hello world<|stop|> 11"}
+	want := []string{"(hm)[bash{<|stop|> 11", "(never closed<|stop|> 14", "cut 3", "ends twice<|end|> 11", "say hello world<|stop|> 11"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
