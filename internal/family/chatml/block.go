@@ -104,8 +104,8 @@ func duplicates(v ojson.Value) bool {
 }
 
 // readBroken reads a block that is no JSON. Where it begins as the template begins a call, and the name is known, it is a
-// call whose arguments are the rest of the text, less the brace that closes the whole: written by the template again,
-// it gives the same text.
+// call whose arguments are the rest of the text, less the brace that closes the whole: the template writes that brace
+// again.
 func readBroken(s string, names map[string]bool) family.Attempt {
 	name, args, ok := readHead(s)
 	if !ok || names != nil && !names[name] {

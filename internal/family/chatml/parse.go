@@ -367,7 +367,9 @@ func (p *parser) resolve() {
 	p.mode, p.close1 = inContent, -1
 	if !isCall {
 		for i := range as {
-			as[i].IsCall = false
+			if as[i].IsCall { // a whole call beside one that is none
+				as[i].IsCall, as[i].Status = false, family.AttemptMalformed
+			}
 		}
 		p.out.Calls = append(p.out.Calls, as...)
 		p.content.token(callOpen)

@@ -1,0 +1,220 @@
+package chatml
+
+import (
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tito-rl/tito/internal/chat"
+	"github.com/tito-rl/tito/internal/family"
+	"github.com/tito-rl/tito/internal/token"
+)
+
+// parseVector is one file of vectors/parse.
+type parseVector struct {
+	About      string   `json:"about"`
+	Prompt     []piece  `json:"prompt,omitempty"`
+	Tools      []string `json:"tools,omitempty"` // declared names
+	NoCalls    bool     `json:"no_calls,omitempty"`
+	Completion []piece  `json:"completion"`
+	Stopped    *bool    `json:"stopped,omitempty"` // true unless said
+	Parsed     parsed   `json:"parsed"`
+}
+
+type parsed struct {
+	Reasoning *string   `json:"reasoning,omitempty"`
+	Content   *string   `json:"content,omitempty"`
+	Calls     []attempt `json:"calls,omitempty"`
+	End       string    `json:"end"`
+	Issues    []string  `json:"issues,omitempty"`
+}
+
+type attempt struct {
+	Status    family.AttemptStatus `json:"status"`
+	IsCall    bool                 `json:"is_call"`
+	Name      string               `json:"name,omitempty"`
+	Arguments string               `json:"arguments,omitempty"`
+	Raw       string               `json:"raw"`
+}
+
+func viewParsed(p family.Parsed) parsed {
+	v := parsed{End: string(p.End), Issues: p.Issues}
+	if p.Reasoning.Presence == chat.Present {
+		v.Reasoning = &p.Reasoning.S
+	}
+	if p.Content.Presence == chat.Present {
+		v.Content = &p.Content.S
+	}
+	for _, c := range p.Calls {
+		v.Calls = append(v.Calls, attempt{c.Status, c.IsCall, c.Name, c.Arguments, c.Raw})
+	}
+	return v
+}
+
+func TestEveryParseVectorHoldsHoweverItIsCut(t *testing.T) {
+	runParseVectors(t, bundle(t), *rewrite)
+}
+
+func runParseVectors(t *testing.T, f *Family, write bool) {
+	for _, file := range vectors(t, "parse") {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
+			var v parseVector
+			load(t, file, &v)
+			in := family.ParseInput{Prompt: ids(t, f, v.Prompt), Tools: declare(v.Tools), NoCalls: v.NoCalls}
+			stopped := v.Stopped == nil || *v.Stopped
+			said := ids(t, f, v.Completion)
+			got := parse(t, f, in, said, nil, stopped)
+			if write {
+				v.Parsed = viewParsed(got)
+				save(t, file, v)
+				return
+			}
+			if d := cmp.Diff(v.Parsed, viewParsed(got)); d != "" {
+				t.Errorf("%s\n%s", v.About, d)
+			}
+			for seed := range uint64(20) {
+				if d := cmp.Diff(got, parse(t, f, in, said, randomCuts(rand.New(rand.NewPCG(seed, 1)), len(said)), stopped)); d != "" {
+					t.Fatalf("cut another way (%d):\n%s", seed, d)
+				}
+			}
+		})
+	}
+}
+
+func randomCuts(r *rand.Rand, n int) []int {
+	var cuts []int
+	p := r.Float64()
+	for i := 1; i < n; i++ {
+		if r.Float64() < p {
+			cuts = append(cuts, i)
+		}
+	}
+	return cuts
+}
+
+// scrap is a stretch of ids that matters to the grammar.
+func scraps(f *Family) [][]token.ID {
+	var out [][]token.ID
+	for _, s := range f.tok.Added() {
+		out = append(out, []token.ID{s.ID})
+	}
+	for _, s := range []string{"\n", "\n\n", "a", " ", `"`, `{"name": "bash", "arguments": {}}`, `{"name": "bash", "arguments": {"command": "`, `"}}`, `}`, `{`, `\`, "é", "😀",
+		"</tool_call>", "<think>", `{"name":"x"}`, `,`, `[`, `]`, `1`, `true`} {
+		out = append(out, f.tok.EncodeBody(s))
+	}
+	emoji := f.tok.EncodeBody("\U0001F9FF")
+	return append(out, emoji[:1], emoji[len(emoji)-1:])
+}
+
+func TestParsingDoesNotDependOnHowTheStreamIsCut(t *testing.T) {
+	f := bundle(t)
+	ss := scraps(f)
+	for seed := range uint64(3000) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		var said []token.ID
+		for range r.IntN(25) {
+			if r.IntN(3) == 0 {
+				said = append(said, []token.ID{f.open, f.close}[r.IntN(2)])
+			}
+			said = append(said, ss[r.IntN(len(ss))]...)
+		}
+		in := family.ParseInput{NoCalls: r.IntN(8) == 0}
+		if r.IntN(4) == 0 {
+			in.Tools = declare([]string{"bash"})
+		}
+		if r.IntN(4) == 0 {
+			in.Prompt = append(f.tok.Encode("<|im_start|>assistant\n<think>"), f.tok.Encode(strings.Repeat("\n", r.IntN(2)))...)
+		}
+		stopped := r.IntN(2) == 0
+		want := parse(t, f, in, said, nil, stopped)
+		for range 3 {
+			if d := cmp.Diff(want, parse(t, f, in, said, randomCuts(r, len(said)), stopped)); d != "" {
+				t.Fatalf("seed %d:\n%s", seed, d)
+			}
+		}
+		nothingIsLost(t, f, in, said, want)
+	}
+}
+
+// nothingIsLost checks that the texts and the calls together hold everything that was said, but for framing newlines.
+func nothingIsLost(t testing.TB, f *Family, in family.ParseInput, said []token.ID, p family.Parsed) {
+	t.Helper()
+	var all, got strings.Builder
+	end := len(said)
+	for i, id := range said {
+		if f.isStop(id) {
+			end = i
+			break
+		}
+	}
+	all.WriteString(f.Decode(said[:end]))
+	got.WriteString(p.Reasoning.S + p.Content.S)
+	block := -1
+	for _, c := range p.Calls {
+		if c.IsCall && c.Span.Start != block { // several calls of one block share its text
+			got.WriteString(c.Raw)
+			block = c.Span.Start
+		}
+	}
+	tags := strings.NewReplacer("\n", "", thinkOpen, "", thinkClose, "")
+	a, b := tags.Replace(all.String()), tags.Replace(got.String())
+	if count(a) != count(b) {
+		t.Errorf("said %q, read as %q", all.String(), got.String())
+	}
+}
+
+// count is how often each byte occurs: pieces move, nothing goes away.
+func count(s string) (n [256]int) {
+	for i := range len(s) {
+		n[s[i]]++
+	}
+	return n
+}
+
+func FuzzParseOnIDs(f *testing.F) {
+	fam := bundle(f)
+	f.Add([]byte{1, 2, 3}, uint64(1))
+	f.Fuzz(func(t *testing.T, b []byte, seed uint64) {
+		ss := scraps(fam)
+		var said []token.ID
+		for _, c := range b {
+			said = append(said, ss[int(c)%len(ss)]...)
+		}
+		want := parse(t, fam, family.ParseInput{}, said, nil, true)
+		if d := cmp.Diff(want, parse(t, fam, family.ParseInput{}, said, randomCuts(rand.New(rand.NewPCG(seed, 3)), len(said)), true)); d != "" {
+			t.Fatal(d)
+		}
+		nothingIsLost(t, fam, family.ParseInput{}, said, want)
+	})
+}
+
+func TestAnIdOutsideTheVocabularyIsNoText(t *testing.T) {
+	f := bundle(t)
+	p := parse(t, f, family.ParseInput{}, []token.ID{1 << 30, f.stops[0].ID}, nil, true)
+	if p.Content.S != "" || p.End != family.EndStop {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestTheScannerAgreesWithTheParser(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 5))
+	alphabet := []string{`{`, `}`, `[`, `]`, `"`, `:`, `,`, ` `, `a`, `1`, `-`, `true`, `null`, `"a"`, `\`, `\n`, "\n", `\u00e9`, `{"a":`, `""`, `1.5e3`}
+	for range 200000 {
+		var sb strings.Builder
+		for range r.IntN(8) {
+			sb.WriteString(alphabet[r.IntN(len(alphabet))])
+		}
+		s := sb.String()
+		var sc scanner
+		sc.text(s)
+		if isObject(s) && (!sc.whole() || len(sc.ends) != 1) {
+			t.Fatalf("%q is an object, the scanner says %+v", s, sc)
+		}
+		if vs, ok := split(s); ok && len(vs) > 1 && !sc.whole() {
+			t.Fatalf("%q", s)
+		}
+	}
+}
