@@ -64,6 +64,9 @@ func sections(data []byte) (file, error) {
 	if c.err == nil && c.peek() != 0 {
 		c.fail("something follows the JSON value")
 	}
+	if _, ok := f.top["model"]; c.err == nil && !ok {
+		return f, bad("no model: this is not a tokenizer.json")
+	}
 	return f, c.err
 }
 
@@ -245,20 +248,18 @@ func (m *bpe) readVocab(raw []byte) error {
 	return nil
 }
 
+// merge joins tokens a and b to one.
+type merge struct{ a, b, to uint32 }
+
 // readMerges reads merges written as "a b" or as ["a", "b"].
 func (m *bpe) readMerges(raw []byte) error {
 	c := &cursor{b: raw}
-	most := bytes.Count(raw, []byte{','}) + 1
-	if bytes.HasPrefix(bytes.TrimLeft(raw[1:], " \t\r\n"), []byte{'['}) {
-		most /= 2
-	}
-	m.merges = newPairs(most)
-	var rank uint32
+	var list []merge
 	var buf, both []byte
 	id := func(spelling []byte) (id uint32) {
 		var ok bool
 		if id, buf, ok = m.vocab.spelled(spelling, buf); !ok {
-			c.fail("merge %d: %q is not in vocab", rank, spelling)
+			c.fail("merge %d: %q is not in vocab", len(list), spelling)
 		}
 		return id
 	}
@@ -280,18 +281,22 @@ func (m *bpe) readMerges(raw []byte) error {
 			}
 			first, second, ok := bytes.Cut(line, []byte{' '})
 			if !ok || bytes.IndexByte(second, ' ') >= 0 {
-				c.fail("merge %d is not two tokens: %q", rank, line)
+				c.fail("merge %d is not two tokens: %q", len(list), line)
 				return
 			}
 			a, b = id(first), id(second)
 			both = append(append(both[:0], first...), second...)
 		}
-		if c.err == nil {
-			m.merges.set(a, b, uint64(rank)<<32|uint64(id(both)))
-			rank++
-		}
+		list = append(list, merge{a, b, id(both)})
 	})
-	return c.err
+	if c.err != nil {
+		return c.err
+	}
+	m.merges = newPairs(len(list))
+	for rank, g := range list {
+		m.merges.set(g.a, g.b, uint64(rank)<<32|uint64(g.to))
+	}
+	return nil
 }
 
 func (t *Tokenizer) readAdded(f file) error {

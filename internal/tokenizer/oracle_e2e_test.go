@@ -4,6 +4,7 @@ package tokenizer
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"io/fs"
 	"math/rand/v2"
@@ -31,8 +32,8 @@ var oracles = map[string]func(t *testing.T, model, in, out string) *exec.Cmd{
 	},
 }
 
-// compare encodes texts with both and reports every difference, the first few in full.
-func compare(t *testing.T, oracle string, tok *Tokenizer, model string, texts []string) {
+// reference encodes texts with Hugging Face's tokenizers and calls each with every answer.
+func reference(t *testing.T, oracle, model string, texts []string, each func(i int, ids []token.ID)) {
 	t.Helper()
 	dir := t.TempDir()
 	in, out := filepath.Join(dir, "in.json"), filepath.Join(dir, "out.jsonl")
@@ -51,24 +52,31 @@ func compare(t *testing.T, oracle string, tok *Tokenizer, model string, texts []
 		t.Fatal(err)
 	}
 	defer f.Close()
-	lines := bufio.NewReader(f)
-	n, differ := 0, 0
-	dec := json.NewDecoder(lines)
-	for ; dec.More(); n++ {
-		var want []token.ID
-		if err := dec.Decode(&want); err != nil {
+	n := 0
+	for dec := json.NewDecoder(bufio.NewReader(f)); dec.More(); n++ {
+		var ids []token.ID
+		if err := dec.Decode(&ids); err != nil {
 			t.Fatal(err)
 		}
-		if got := tok.Encode(texts[n]); !slices.Equal(got, want) {
-			if differ++; differ <= 5 {
-				t.Errorf("%.200q\n got %v\nwant %v", texts[n], got, want)
-			}
-		}
+		each(n, ids)
 	}
 	if n != len(texts) {
 		t.Fatalf("the oracle answered %d of %d strings", n, len(texts))
 	}
-	t.Logf("%s: %d strings, %d differences", oracle, n, differ)
+}
+
+// compare encodes texts with both and reports every difference, the first few in full.
+func compare(t *testing.T, oracle string, tok *Tokenizer, model string, texts []string) {
+	t.Helper()
+	differ := 0
+	reference(t, oracle, model, texts, func(i int, want []token.ID) {
+		if got := tok.Encode(texts[i]); !slices.Equal(got, want) {
+			if differ++; differ <= 5 {
+				t.Errorf("%.200q\n got %v\nwant %v", texts[i], got, want)
+			}
+		}
+	})
+	t.Logf("%s: %d strings, %d differences", oracle, len(texts), differ)
 	if differ > 0 {
 		t.Errorf("%d differences", differ)
 	}
@@ -174,6 +182,49 @@ func TestE2EEveryKindEqualsTheReference(t *testing.T) {
 			}
 			compare(t, "Python0.22.2", tok, model, some)
 		})
+	}
+}
+
+// TestE2ERecordedIdsAreTheReferences checks vectors/tokenizer against the reference, or writes it anew with -rewrite.
+func TestE2ERecordedIdsAreTheReferences(t *testing.T) {
+	texts := slices.Clone(traps)
+	r := rand.New(rand.NewPCG(5, 5))
+	for range 300 {
+		texts = append(texts, randomText(r, 12))
+	}
+	for range 20 {
+		texts = append(texts, randomBytes(r, 60), conversation(r))
+	}
+	model := filepath.Join(t.TempDir(), "tokenizer.json")
+	if err := os.WriteFile(model, bundleJSON(t), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	out.WriteString("[")
+	reference(t, "Python0.22.2", model, texts, func(i int, ids []token.ID) {
+		if i > 0 {
+			out.WriteString(",")
+		}
+		out.WriteString("\n")
+		line, err := json.Marshal(golden{texts[i], ids})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.Write(line)
+	})
+	out.WriteString("\n]\n")
+	path := filepath.Join(testkit.Root(), "vectors", goldens)
+	if *rewrite {
+		if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	have, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(have, out.Bytes()) {
+		t.Error("vectors/tokenizer/bundle.json differs from the reference's ids; write it anew with -rewrite")
 	}
 }
 

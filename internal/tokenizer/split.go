@@ -2,10 +2,6 @@ package tokenizer
 
 import (
 	"unicode/utf8"
-
-	"github.com/dlclark/regexp2/v2"
-
-	"github.com/tito-rl/tito/internal/fault"
 )
 
 // A splitter cuts text into the pieces of one Split pre-tokenizer: the matches of its pattern and the gaps between them.
@@ -31,15 +27,7 @@ func splitterOf(pattern string) (splitter, error) {
 	case patternO200:
 		return o200k{}, nil
 	}
-	pinned, err := pinClasses(pattern)
-	if err != nil {
-		return nil, err
-	}
-	re, err := regexp2.Compile(pinned)
-	if err != nil {
-		return nil, fault.New(fault.UnsupportedTokenizer, "pre-tokenizer pattern %q: %v", pattern, err)
-	}
-	return regex{re}, nil
+	return regexSplitter(pattern)
 }
 
 // cl100k scans patternQwen and patternCL, which differ in how many digits stay together.

@@ -13,6 +13,18 @@ import (
 // regex splits by a pattern that has no scanner of its own: slow, and correct.
 type regex struct{ re *regexp2.Regexp }
 
+func regexSplitter(pattern string) (splitter, error) {
+	pinned, err := pinClasses(pattern)
+	if err != nil {
+		return nil, err
+	}
+	re, err := regexp2.Compile(pinned)
+	if err != nil {
+		return nil, fault.New(fault.UnsupportedTokenizer, "pre-tokenizer pattern %q: %v", pattern, err)
+	}
+	return regex{re}, nil
+}
+
 func (x regex) split(s string, each func(string)) {
 	runes := []rune(s)
 	at, rest := 0, s // runes cut so far, and what is left
