@@ -214,7 +214,9 @@ func (d *diff) item() Item {
 	if it.Message >= 0 && it.Message < len(d.nowMsgs) {
 		it.Role = d.nowMsgs[it.Message].role
 	}
-	it.Class, it.Note = d.classify(it)
+	if it.Class, it.Note = d.classify(it); it.Class == ThinkingStripped {
+		it.Field = fieldReasoning
+	}
 	it.Avoid = d.avoid(it.Class)
 	return it
 }

@@ -3,6 +3,7 @@ package explain_test
 import (
 	"encoding/json"
 	"flag"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -205,12 +206,12 @@ var cases = []struct {
 	{"ThinkingIsStripped", []call{
 		ask("<think>well</think>hello<e>", "well", "hello"),
 		then("hello<e>"+goOn, said("", "hello"), on),
-	}, want{trajectory.Split, explain.ThinkingStripped, 2, "scaffold", 1}},
+	}, want{trajectory.Split, explain.ThinkingStripped, 2, "reasoning", 1}},
 	{"ThinkingOfAnEarlierTurnIsStrippedByTheTemplate", []call{
 		ask("<think>well</think>hello<e>", "well", "hello"),
 		{prompt: head + "<think>well</think>hello<e>" + goOn, msgs: []chat.Message{sys, hi, said("well", "hello"), on}, completion: "yes<e>", reply: answered("", "", "yes")},
 		{prompt: head + "hello<e>" + goOn + "yes<e>" + goOn, msgs: []chat.Message{sys, hi, said("well", "hello"), on, said("", "yes"), on}, completion: "no<e>"},
-	}, want{trajectory.Split, explain.ThinkingStripped, 2, "scaffold", 1}},
+	}, want{trajectory.Split, explain.ThinkingStripped, 2, "reasoning", 1}},
 	{"WhiteSpaceBeforeTheEndIsTrimmed", []call{
 		ask("hello \n<e>", "", "hello \n"),
 		then("hello<e>"+goOn, said("", "hello \n"), on),
@@ -396,6 +397,40 @@ func TestWithoutADecoderTheIdsAreShown(t *testing.T) {
 	r := explain.Explain(tree, trajectory.DefaultPolicy(), nil)
 	if len(r.Items) != 1 || !strings.Contains(r.Text(), "[261 ") {
 		t.Errorf("%s", r.Text())
+	}
+}
+
+// TestAnyTrajectoryIsExplained: whatever comes, every turn is counted once, and the same trajectory gives the same report.
+func TestAnyTrajectoryIsExplained(t *testing.T) {
+	items := 0
+	for seed := range uint64(400) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		pool := []call{}
+		for _, c := range cases {
+			pool = append(pool, c.calls...)
+		}
+		var calls []call
+		for range 1 + r.IntN(8) {
+			c := pool[r.IntN(len(pool))]
+			c.reply.Calls = nil // minted ids are unique
+			if other := pool[r.IntN(len(pool))]; r.IntN(3) == 0 {
+				c.prompt = other.prompt[:r.IntN(len(other.prompt)+1)]
+			}
+			calls = append(calls, c)
+		}
+		tree := record(t, calls)
+		rep := explain.Explain(tree, trajectory.DefaultPolicy(), decode)
+		for _, it := range rep.Items {
+			checkSides(t, tree, it)
+		}
+		firsts := rep.Turns - rep.Extends - len(rep.Items)
+		if rep.Text() != explain.Explain(tree, trajectory.DefaultPolicy(), decode).Text() || firsts < 0 {
+			t.Fatalf("seed %d: %d turns, %d extends, %d items", seed, rep.Turns, rep.Extends, len(rep.Items))
+		}
+		items += len(rep.Items)
+	}
+	if items == 0 {
+		t.Fatal("nothing was explained")
 	}
 }
 

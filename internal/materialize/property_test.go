@@ -40,12 +40,16 @@ func randomPolicy(r *rand.Rand) trajectory.Policy {
 
 func randomForest(t *testing.T, r *rand.Rand) *forest {
 	f := &forest{tree: trajectory.New(trajectory.Header{Identities: trajectory.Identities{Trajectory: "t", Run: "r", Group: "g"},
-		Model: trajectory.ModelInfo{Family: pick(r, "", "test")}})}
+		Model: trajectory.ModelInfo{Family: pick(r, "", "test")}, Custody: "host", Prompt: "full_history", RenderBy: "tito",
+		Policy: trajectory.DefaultPolicy(), VocabSize: 4, Stops: []token.ID{0, 1, 2, 3}})}
 	for seq := range trajectory.Seq(1 + r.IntN(14)) {
 		f.grow(t, r, seq+1)
 	}
 	return f
 }
+
+// messageKinds is how many different requests there are: few, so that the same thing is asked again.
+const messageKinds = 6
 
 // grow adds a turn: a root, or one that extends, cuts into or leaves an earlier turn's checkpoint.
 func (f *forest) grow(t *testing.T, r *rand.Rand, seq trajectory.Seq) {
@@ -53,7 +57,7 @@ func (f *forest) grow(t *testing.T, r *rand.Rand, seq trajectory.Seq) {
 		Class:    pick(r, trajectory.ClassPolicy, trajectory.ClassPolicy, trajectory.ClassPolicy, trajectory.ClassAuxiliary, trajectory.ClassUnclassified),
 		Finish:   pick(r, trajectory.FinishStop, trajectory.FinishStop, trajectory.FinishLength, trajectory.FinishError),
 		Sampling: chat.Neutral(), Processed: true, Why: pick(r, trajectory.WhyNewPrompt, trajectory.WhySubAgent),
-		MsgNew: []trajectory.Hash{trajectory.HashOf(fmt.Append(nil, r.IntN(6)))}}
+		MsgNew: []trajectory.Hash{trajectory.HashOf(fmt.Append(nil, r.IntN(messageKinds)))}}
 	if k := len(n.Completion); k > 0 && n.Finish == trajectory.FinishStop {
 		n.Stop = int64(n.Completion[k-1])
 	}
@@ -102,7 +106,7 @@ func (f *forest) grow(t *testing.T, r *rand.Rand, seq trajectory.Seq) {
 
 func TestOnRandomForestsEverySampledIdIsAccountedForOnceAndTrainsBehindItsPrompt(t *testing.T) {
 	trained, realigned, shared := 0, 0, 0
-	for seed := range uint64(4000) {
+	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		f := randomForest(t, r)
 		o := materialize.Options{Policy: randomPolicy(r)}
