@@ -297,6 +297,11 @@ func (d *driver) persist() {
 func (d *driver) restore() {
 	tree := trajectory.New(d.journal.Header())
 	for _, turn := range d.journal.Turns() {
+		for _, h := range append(append([]trajectory.Hash{}, turn.MsgNew...), turn.Tools, turn.Settings) {
+			if b, ok := d.journal.Blob(h); ok {
+				tree.AddBlob(h, b)
+			}
+		}
 		if err := tree.Add(turn); err != nil {
 			d.t.Fatal(err)
 		}

@@ -52,6 +52,7 @@ func Fates(t *Tree, p Policy) []Fate {
 		} else {
 			sub[n.Seq] = sub[n.Parent]
 		}
+		heard := n.echoed || len(n.children) > 0 // a child may be known by its ids alone
 		f := Fate{Kind: FateDiscarded, Again: lost[n.Seq]}
 		switch state := t.Delivery(n.Seq).State; {
 		case n.Class == ClassAuxiliary:
@@ -60,9 +61,9 @@ func Fates(t *Tree, p Policy) []Fate {
 			f.Reason = DropRetry
 		case refused[n.Seq] != 0 && p.Refused == "discard":
 			f.Reason, f.Again = DropRefused, refused[n.Seq]
-		case !n.echoed && state == DeliveryAborted:
+		case !heard && state == DeliveryAborted:
 			f.Reason = DropAborted
-		case !n.echoed && state == DeliveryUndelivered:
+		case !heard && state == DeliveryUndelivered:
 			f.Reason = DropUndelivered
 		case sub[n.Seq] && p.Subagents == "context":
 			f.Reason = DropContextOnly
@@ -70,7 +71,7 @@ func Fates(t *Tree, p Policy) []Fate {
 			f.Reason = DropContextLimit
 		default:
 			f.Again = refused[n.Seq]
-			f.Kind, f.Reason = n.mask(state)
+			f.Kind, f.Reason = n.mask(heard, state)
 		}
 		fates[n.Seq] = f
 	}
@@ -78,14 +79,14 @@ func Fates(t *Tree, p Policy) []Fate {
 }
 
 // mask is the fate of a turn that is not discarded.
-func (n *node) mask(state Delivery) (FateKind, string) {
+func (n *node) mask(heard bool, state Delivery) (FateKind, string) {
 	if s := n.LogprobState(); s != LogprobOK {
 		return FateMasked, string(s)
 	}
 	switch {
 	case n.Class == ClassUnclassified:
 		return FateMasked, MaskUnclassified
-	case !n.echoed && state == DeliveryAmbiguous:
+	case !heard && state == DeliveryAmbiguous:
 		return FateMasked, MaskAmbiguous
 	}
 	return FateTrained, ""
