@@ -177,3 +177,7 @@ func ArrayOf(elems ...Value) Value {
 func ObjectOf(members ...Member) Value {
 	return Value{kind: Object, kids: &kids{obj: slices.Clone(members)}}
 }
+
+// Size is the length of v's source in bytes, a rough measure of how much text it holds. It is 0 for built arrays and
+// objects.
+func (v Value) Size() int { return len(v.text) }
