@@ -273,6 +273,7 @@ func (a *answer) whole(ctx context.Context, w http.ResponseWriter) {
 	if all.cut {
 		w.Header().Set("Content-Length", strconv.Itoa(len(b)))
 		_, _ = w.Write(b[:len(b)/2])
+		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	}
 	_, _ = w.Write(b)

@@ -115,7 +115,7 @@ func (p *scanner) raw() string {
 		}
 		p.i++
 	}
-	p.bad = true
+	p.i, p.bad = len(p.s), true
 	return ""
 }
 

@@ -415,13 +415,8 @@ func FuzzEvent(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data string) {
 		s := &stream{prompt: []token.ID{5, 6, 7}, stop: -1, usage: -1}
-		err := s.event(data)
-		if err == nil && !json.Valid([]byte(data)) && !strings.ContainsAny(data, "NIn") {
-			// The scanner reads what it needs and no more; it must still see where a text is not an object at all.
-			var v any
-			if d := json.NewDecoder(strings.NewReader(data)); d.Decode(&v) == io.EOF {
-				t.Fatal("nothing was read as something")
-			}
+		if err := s.event(data); fault.CodeOf(err) == fault.InternalError {
+			t.Fatal(err)
 		}
 		for _, c := range s.ready {
 			if len(c.IDs) == 0 || len(c.Logprobs) > len(c.IDs) {
