@@ -98,7 +98,7 @@ func (f *Family) probe() error {
 		Clock: template.Clock{Year: 2024, Month: 1, Day: 1, Weekday: 1, YearDay: 1},
 	})
 	if err != nil {
-		return fault.Wrap(fault.UnknownFamily, err, "%s: the template fails on a tool call", Name)
+		return &fault.Error{Code: fault.UnknownFamily, Msg: Name + ": the template fails on a tool call", Err: err}
 	}
 	if !strings.Contains(text, hermes("probe", args)) || !strings.Contains(text[strings.LastIndex(text, turnOpen)+1:], "|im_start|>assistant\n") {
 		return fault.New(fault.UnknownFamily, "%s: the template writes calls or turns in another form", Name)
