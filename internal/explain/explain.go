@@ -7,6 +7,7 @@ package explain
 
 import (
 	"github.com/tito-rl/tito/internal/family"
+	"github.com/tito-rl/tito/internal/materialize"
 	"github.com/tito-rl/tito/internal/token"
 	"github.com/tito-rl/tito/internal/trajectory"
 )
@@ -69,8 +70,10 @@ type Item struct {
 	Field   string         `json:"field,omitempty"`
 	Sampled trajectory.Seq `json:"sampled_by"` // the turn that sampled the id that was there, or 0
 	Note    string         `json:"note,omitempty"`
-	// Lost counts sampled ids that a realign loses, Repeated the prompt ids that a new segment starts from.
+	// Lost counts the sampled ids that a realign leaves out, Cost those of them that would train and do so in no segment;
+	// Repeated counts the prompt ids that a new segment starts from.
 	Lost     int    `json:"lost"`
+	Cost     int    `json:"cost"`
 	Repeated int    `json:"repeated"`
 	Avoid    string `json:"avoid"` // what would avoid it; empty where nothing is wrong
 }
@@ -81,12 +84,13 @@ type Report struct {
 	Turns      int           `json:"turns"`
 	Extends    int           `json:"extends"`
 	Items      []Item        `json:"items"` // every realign, split and root after the first, in order
-	Lost       int           `json:"lost"`
+	Cost       int           `json:"cost"`
 	Repeated   int           `json:"repeated"`
 	Classes    map[Class]int `json:"classes"`
 }
 
-// Explain explains every realign, split and root after the first.
+// Explain explains every realign, split and root after the first. The zero policy stands for the header's, in force while
+// serving. decode may be nil.
 func Explain(t *trajectory.Tree, p trajectory.Policy, decode func([]token.ID) string) Report {
 	return With(t, p, Options{Decode: decode})
 }
@@ -96,6 +100,10 @@ func With(t *trajectory.Tree, p trajectory.Policy, o Options) Report {
 	if o.Decode == nil {
 		o.Decode = func([]token.ID) string { return "" }
 	}
+	if p == (trajectory.Policy{}) {
+		p = t.Header().Policy
+	}
+	costs := costsOf(t, p)
 	r := Report{Trajectory: t.Header().Trajectory, Turns: t.Len(), Items: []Item{}, Classes: map[Class]int{}}
 	for _, n := range t.Turns() {
 		c := trajectory.Continue(t, n.Seq, p)
@@ -108,12 +116,30 @@ func With(t *trajectory.Tree, p trajectory.Policy, o Options) Report {
 		}
 		d := newDiff(t, p, o, n, c)
 		it := d.item()
+		it.Cost = costs[n.Seq]
 		r.Items = append(r.Items, it)
 		r.Classes[it.Class]++
-		r.Lost += it.Lost
+		r.Cost += it.Cost
 		r.Repeated += it.Repeated
 	}
 	return r
+}
+
+// costsOf counts, for each turn that realigns, the ids of its parent that would train but for it.
+func costsOf(t *trajectory.Tree, p trajectory.Policy) map[trajectory.Seq]int {
+	out := map[trajectory.Seq]int{}
+	run, err := materialize.Run(t, materialize.Options{Policy: p})
+	if err != nil {
+		return out
+	}
+	for _, s := range run.Segments {
+		for k, span := range s.Turns[:len(s.Turns)-1] {
+			if span.Trains {
+				out[s.Turns[k+1].Turn] = span.Sampled - span.Len()
+			}
+		}
+	}
+	return out
 }
 
 // windowIDs is how many ids are shown on each side of a divergence.

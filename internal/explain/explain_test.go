@@ -152,7 +152,7 @@ func record(t *testing.T, calls []call) *trajectory.Tree {
 		p := tree.Place(m, c.msgs, prompt, trajectory.Hints{Class: c.class, Session: c.session})
 		n := &trajectory.Turn{Seq: trajectory.Seq(i + 1), Class: c.class, Parent: p.Parent, Nearest: p.Nearest, Why: p.Why, Base: p.Base,
 			Keep: p.Keep, Suffix: prompt[p.Keep:], Completion: encode(c.completion), Prompt: trajectory.PromptEchoed, Finish: c.finish,
-			Sampling: chat.Neutral(), Processed: true, Stop: -1, MsgBase: m.Base, MsgKeep: m.Keep, MsgNew: m.Hashes[m.Keep:],
+			Sampling: chat.Neutral(), Processed: true, Stop: -1, Logprobs: make([]float32, len(encode(c.completion))), MsgBase: m.Base, MsgKeep: m.Keep, MsgNew: m.Hashes[m.Keep:],
 			Echoes: m.Echoes, Tools: hash(c.tools), Settings: hash(c.settings), Reply: c.reply, Session: c.session}
 		if k := len(n.Completion); k > 0 && n.Completion[k-1] == 256 {
 			n.Stop = 256
@@ -343,18 +343,18 @@ func checkSides(t *testing.T, tree *trajectory.Tree, it explain.Item) {
 	if d := cmp.Diff(it.Now.IDs, now[it.First:min(len(now), it.First+12)]); d != "" && it.First < len(now) {
 		t.Error(d)
 	}
-	if it.Kind == trajectory.Realign && it.Lost != len(was)-it.First {
-		t.Errorf("%d ids are lost, not %d", len(was)-it.First, it.Lost)
+	if it.Kind == trajectory.Realign && (it.Lost != len(was)-it.First || it.Cost > it.Lost) {
+		t.Errorf("%d ids are left out, not %d; cost %d", len(was)-it.First, it.Lost, it.Cost)
 	}
 }
 
 func golden(t *testing.T, name string, r explain.Report) {
 	t.Helper()
-	js, err := json.MarshalIndent(r, "", "  ")
+	js, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := r.Text() + "\n" + string(js) + "\n"
+	got := r.Text() + "\n" + strings.ReplaceAll(string(js), `{"turn"`, "\n{\"turn\"") + "\n"
 	file := filepath.Join("testdata", name+".txt")
 	if *rewrite {
 		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
@@ -378,6 +378,22 @@ func TestASplitThatAnotherPolicyWouldRealignSaysSo(t *testing.T) {
 	it := explain.Explain(tree, p, decode).Items[0]
 	if it.Kind != trajectory.Split || !strings.Contains(it.Avoid, "--realign prefix --realign-max 3") {
 		t.Errorf("%+v", it)
+	}
+}
+
+func TestWhatTrainsInAnotherSegmentIsNotLost(t *testing.T) {
+	calls := []call{
+		ask("hello \n<e>", "", "hello \n"),
+		then("hello<e>"+goOn, said("", "hello \n"), on),
+	}
+	it := explain.Explain(record(t, calls), trajectory.DefaultPolicy(), decode).Items[0]
+	if it.Lost != 3 || it.Cost != 3 {
+		t.Errorf("left out %d, cost %d; want 3 and 3", it.Lost, it.Cost)
+	}
+	calls = append(calls, then("hello \n<e>\n[user]or not<e>\n[assistant]", said("", "hello \n"), msg(chat.User, "or not")))
+	it = explain.Explain(record(t, calls), trajectory.DefaultPolicy(), decode).Items[0]
+	if it.Lost != 3 || it.Cost != 0 {
+		t.Errorf("left out %d, cost %d; want 3 and 0", it.Lost, it.Cost)
 	}
 }
 

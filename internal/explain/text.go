@@ -28,7 +28,7 @@ func (r Report) Text() string {
 	for _, c := range names {
 		fmt.Fprintf(&b, " %s %d", c, r.Classes[c])
 	}
-	fmt.Fprintf(&b, "\nsampled ids lost to realigns: %d · prompt ids that new segments repeat: %d\n", r.Lost, r.Repeated)
+	fmt.Fprintf(&b, "\ntrainable ids lost: %d · prompt ids that new segments repeat: %d\n", r.Cost, r.Repeated)
 	return b.String()
 }
 
@@ -66,7 +66,7 @@ func (it *Item) write(b *strings.Builder) {
 	}
 	switch {
 	case it.Lost > 0:
-		fmt.Fprintf(b, "  cost     %d sampled ids are lost\n", it.Lost)
+		fmt.Fprintf(b, "  cost     %d trainable ids, of %d sampled ids left out\n", it.Cost, it.Lost)
 	case it.Repeated > 0:
 		fmt.Fprintf(b, "  cost     a new segment repeats %d prompt ids\n", it.Repeated)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/tito-rl/tito/internal/token"
 )
 
-// MarshalJSON writes the run as design's Rollout object. The same run gives the same bytes. A log probability is written
-// in the shortest spelling that reads back to the same float32, always as a JSON real (-1.0, not -1).
+// MarshalJSON writes the run in the shape of spec/materialize.md. The same run gives the same bytes. A log probability is
+// written in the shortest spelling that reads back to the same float32, always as a JSON real (-1.0, not -1).
 func (r *RolloutRun) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil), nil }
 
 // AppendJSON appends the run's JSON, without a line end.
