@@ -43,6 +43,7 @@ const (
 	ArtifactRecord       Code = "artifact_record"
 	DiskFull             Code = "disk_full"
 	StoreFailed          Code = "store_failed"
+	TraceBroken          Code = "trace_broken"
 	VerifyFailed         Code = "verify_failed"
 	SandboxUnsupported   Code = "sandbox_unsupported"
 	SandboxFailed        Code = "sandbox_failed"
@@ -107,6 +108,7 @@ var table = map[Code]Info{
 	ArtifactRecord:    {Artifact, 500, 1, false, "a record's content breaks the format"},
 	DiskFull:          {Artifact, 507, 1, true, "no space is left for the journal"},
 	StoreFailed:       {Artifact, 500, 1, true, "the journal could not be written"},
+	TraceBroken:       {Artifact, 500, 1, true, "a trajectory's record cannot be trusted: the rollout is tried again, and has no reward"},
 	VerifyFailed:      {Artifact, 500, 1, false, "a claim of the artifact does not hold; the claim is named"},
 
 	SandboxUnsupported: {Sandbox, 500, 2, false, "the sandbox cannot do what the task needs; the need is named"},

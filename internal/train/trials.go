@@ -1,0 +1,159 @@
+package train
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/tito-rl/tito/internal/artifact"
+	"github.com/tito-rl/tito/internal/fault"
+	"github.com/tito-rl/tito/internal/materialize"
+	"github.com/tito-rl/tito/internal/schedule"
+	"github.com/tito-rl/tito/internal/store"
+	"github.com/tito-rl/tito/internal/task"
+	"github.com/tito-rl/tito/internal/trajectory"
+	"github.com/tito-rl/tito/internal/trial"
+	"github.com/tito-rl/tito/internal/verify"
+)
+
+// Trials rolls out by trials. Each rollout has a folder of its own under Dir, named after its attempt.
+type Trials struct {
+	Run   string // id of the training run: identities are made of it
+	Dir   string // of the trials
+	Tasks map[string]*task.Task
+	Base  trial.Config // what all trials share; Task, Dir, Name and IDs are set for each
+	// Verify proves each artifact before its rollout counts; one that fails is a broken trace.
+	Verify bool
+	Policy trajectory.Policy // for samples; zero = the artifact's own
+}
+
+// Name is the folder of an attempt's trial.
+func Name(a schedule.Attempt) string {
+	return fmt.Sprintf("s%04d-g%05d-m%02d-r%d-i%d", a.Step, a.Group, a.Member, a.Retry, a.Issue)
+}
+
+// Identities of an attempt: a retry renews all but run, group and member. The seed is in the affinity, so that the policy
+// draws other tokens for each attempt and the same ones when the attempt is run again.
+func (t *Trials) identities(r schedule.Rollout) trajectory.Identities {
+	return trajectory.Identities{
+		Trajectory: t.Run + "-" + Name(r.Attempt), Trial: Name(r.Attempt), Run: fmt.Sprintf("%s-g%05d-m%02d", t.Run, r.Group, r.Member),
+		Group: fmt.Sprintf("%s-g%05d", t.Run, r.Group), Member: r.Member, Retry: r.Retry, Affinity: fmt.Sprintf("%016x", r.Seed),
+	}
+}
+
+// Roll implements [Roller].
+func (t *Trials) Roll(ctx context.Context, r schedule.Rollout) (Rolled, error) {
+	c := t.Base
+	c.Task = t.Tasks[r.Task]
+	if c.Task == nil {
+		return Rolled{}, fault.New(fault.BadTask, "the run has no task %q", r.Task)
+	}
+	c.Name, c.Dir, c.IDs = Name(r.Attempt), filepath.Join(t.Dir, Name(r.Attempt)), t.identities(r)
+	if err := t.clear(c.Dir); err != nil {
+		return Rolled{}, err
+	}
+	res, err := trial.Run(ctx, c)
+	if err != nil {
+		return Rolled{}, err
+	}
+	if err := unscored(ctx, res); err != nil {
+		return Rolled{}, err
+	}
+	out := Rolled{Reward: *res.Tito.Reward}
+	if t.Verify {
+		if err := t.prove(c.Dir, res.Tito.Head); err != nil {
+			return Rolled{}, err
+		}
+	}
+	tree, err := readTree(c.Dir)
+	if err != nil {
+		return Rolled{}, err
+	}
+	o := materialize.Options{Reward: &out.Reward, Policy: t.Policy}
+	run, err := materialize.Run(tree, o)
+	if err != nil {
+		return Rolled{}, err
+	}
+	out.Summary = materialize.Summarize(tree, o, &run)
+	return out, nil
+}
+
+// clear removes what an attempt left that was cut by a crash of this process. What another attempt left stays.
+func (t *Trials) clear(dir string) error {
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return fault.Wrap(fault.StoreFailed, os.RemoveAll(dir), "removing an unfinished trial")
+}
+
+// unscored is the fault of a trial that has no reward, nil where it has one. A task that failed is a reward; everything
+// else that went wrong is not.
+func unscored(ctx context.Context, res *trial.Result) error {
+	switch o := res.Tito.Outcome; {
+	case o == trial.Cancelled:
+		return fault.Wrap(fault.Interrupted, context.Cause(ctx), "trial %s", res.TrialName)
+	case o == trial.TraceBroken:
+		return fault.New(fault.TraceBroken, "trial %s: %s", res.TrialName, res.Exception.Message)
+	case o == trial.InfraFailed, res.Tito.Reward == nil:
+		code, what := fault.SandboxFailed, string(o)
+		if e := res.Exception; e != nil {
+			code, what = e.Code, e.Type+": "+e.Message
+		}
+		return fault.New(code, "trial %s (%s): %s", res.TrialName, o, what)
+	}
+	return nil
+}
+
+// prove verifies a trial's artifact against the head of its chain as the host knew it.
+func (t *Trials) prove(dir, head string) error {
+	path := filepath.Join(dir, store.JournalName)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return fault.Wrap(fault.StoreFailed, err, "reading %s", path)
+	}
+	o := verify.Options{Head: head}
+	if t.Policy != (trajectory.Policy{}) {
+		o.Policy = &t.Policy
+	}
+	if _, err = verify.Verify(b, o); err != nil {
+		return &fault.Error{Code: fault.TraceBroken, Msg: path, Err: err}
+	}
+	return nil
+}
+
+// Samples implements [Roller].
+func (t *Trials) Samples(a schedule.Attempt, _ string, reward, advantage float64) (*materialize.RolloutRun, error) {
+	tree, err := readTree(filepath.Join(t.Dir, Name(a)))
+	if err != nil {
+		return nil, err
+	}
+	run, err := materialize.Run(tree, materialize.Options{Reward: &reward, Advantage: &advantage, Policy: t.Policy})
+	return &run, err
+}
+
+func readTree(dir string) (*trajectory.Tree, error) {
+	path := filepath.Join(dir, store.JournalName)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fault.Wrap(fault.StoreFailed, err, "reading %s", path)
+	}
+	f, err := artifact.Decode(b)
+	if err != nil {
+		return nil, fault.Wrap(fault.ArtifactRecord, err, "reading %s", path)
+	}
+	return artifact.ToTree(f)
+}
+
+// Result reads the result.json of a trial.
+func Result(dir string) (*trial.Result, error) {
+	b, err := os.ReadFile(filepath.Join(dir, "result.json"))
+	if err != nil {
+		return nil, fault.Wrap(fault.FileMissing, err, "reading a trial's result")
+	}
+	var r trial.Result
+	return &r, fault.Wrap(fault.CheckpointBad, json.Unmarshal(b, &r), "reading a trial's result")
+}
