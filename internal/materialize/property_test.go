@@ -218,7 +218,7 @@ func TestLogprobsAreSpelledAsRealsThatReadBackExactly(t *testing.T) {
 	vals := []float32{0, float32(math.Copysign(0, -1)), -1, -0.1, -1e-7, -16777216, -3.4028235e38, -1.4e-45, -0.33333334, -1e16}
 	n := &trajectory.Turn{Seq: 1, Why: trajectory.WhyFirst, Stop: -1, Class: trajectory.ClassPolicy, Finish: trajectory.FinishStop,
 		Prompt: trajectory.PromptSent, Sampling: chat.Neutral(), Completion: make([]token.ID, len(vals)), Logprobs: vals}
-	tree := trajectory.New(trajectory.Header{})
+	tree := trajectory.New(trajectory.Header{Policy: trajectory.DefaultPolicy()})
 	if err := tree.Add(n); err != nil {
 		t.Fatal(err)
 	}
@@ -251,6 +251,23 @@ func TestARewardThatIsNotFiniteIsRefused(t *testing.T) {
 	for _, o := range []materialize.Options{{Reward: &bad}, {Advantage: &bad}} {
 		if _, err := materialize.Run(trajectory.New(trajectory.Header{}), o); fault.CodeOf(err) != fault.RewardBad {
 			t.Errorf("%v; want %s", err, fault.RewardBad)
+		}
+	}
+}
+
+func TestAPolicyThatIsNotFollowedIsRefused(t *testing.T) {
+	for _, change := range []func(*trajectory.Policy){
+		func(p *trajectory.Policy) { p.Realign = "cookbook" },
+		func(p *trajectory.Policy) { p.Refused = "" },
+		func(p *trajectory.Policy) { p.Subagents = "drop" },
+		func(p *trajectory.Policy) { p.KeepRewritten = true },
+		func(p *trajectory.Policy) { p.RealignMax = -1 },
+		func(p *trajectory.Policy) { p.MaxContext = -1 },
+	} {
+		p := trajectory.DefaultPolicy()
+		change(&p)
+		if _, err := materialize.Run(trajectory.New(trajectory.Header{}), materialize.Options{Policy: p}); fault.CodeOf(err) != fault.BadConfig {
+			t.Errorf("%+v: %v; want %s", p, err, fault.BadConfig)
 		}
 	}
 }

@@ -23,7 +23,9 @@ type Options struct {
 	Policy    trajectory.Policy // zero = the header's, in force while serving
 }
 
-// Run materializes a trajectory. The result owns its slices. The tree is only read.
+// Run materializes a trajectory. The result owns its slices. The tree is only read. It fails with [fault.BadConfig] for a
+// policy that is not known, [fault.RewardBad] for a reward or advantage that is not finite, and [fault.SessionInvariant]
+// where a check of the result does not hold.
 func Run(t *trajectory.Tree, o Options) (RolloutRun, error) {
 	h := t.Header()
 	r := RolloutRun{RunID: o.RunID, Trajectory: h.Trajectory, Group: o.Group, Reward: o.Reward, Advantage: o.Advantage}
@@ -38,7 +40,11 @@ func Run(t *trajectory.Tree, o Options) (RolloutRun, error) {
 			return RolloutRun{}, fault.New(fault.RewardBad, "a reward or advantage of trajectory %s is %v", h.Trajectory, *v)
 		}
 	}
-	p := planFor(t, policyOf(t, o))
+	pol := policyOf(t, o)
+	if err := known(pol); err != nil {
+		return RolloutRun{}, err
+	}
+	p := planFor(t, pol)
 	if err := p.account(&r.Ledger); err != nil {
 		return RolloutRun{}, err
 	}
@@ -61,6 +67,27 @@ func policyOf(t *trajectory.Tree, o Options) trajectory.Policy {
 		return t.Header().Policy
 	}
 	return o.Policy
+}
+
+// known refuses a policy that this version does not follow: quietly doing something else would be worse.
+func known(p trajectory.Policy) error {
+	bad := ""
+	switch {
+	case p.Realign != "prefix" && p.Realign != "off":
+		bad = "realign " + p.Realign
+	case p.Refused != "train" && p.Refused != "discard":
+		bad = "refused " + p.Refused
+	case p.Subagents != "train" && p.Subagents != "context":
+		bad = "subagents " + p.Subagents
+	case p.KeepRewritten:
+		bad = "keep_rewritten"
+	case p.RealignMax < 0 || p.MaxContext < 0:
+		bad = "a negative limit"
+	default:
+		return nil
+	}
+	return fault.New(fault.BadConfig, "the policy asks for %s, which this version does not follow", bad).
+		WithFix("realign: prefix or off; refused: train or discard; subagents: train or context; keep_rewritten: false")
 }
 
 // close writes the run's totals into its segments and checks them against the ledger.
