@@ -206,11 +206,7 @@ func comma(b []byte, i int) []byte {
 }
 
 func appendIDs(b []byte, ids []token.ID) []byte {
-	b = append(b, '[')
-	for i, id := range ids {
-		b = comma(b, i)
-		b = strconv.AppendUint(b, uint64(id), 10)
-	}
+	b = token.AppendList(append(b, '['), ids)
 	return append(b, ']')
 }
 

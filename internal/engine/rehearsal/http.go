@@ -1,12 +1,13 @@
 package rehearsal
 
 import (
+	"bytes"
 	"context"
 	"crypto/subtle"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -107,11 +108,13 @@ func (f *refused) UnmarshalJSON(b []byte) error {
 // read turns a body into a request of the contract.
 func (q *wireRequest) read(r *http.Request) (engine.Request, error) {
 	var zero engine.Request
-	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBody))
-	if err != nil {
+	var body bytes.Buffer
+	body.Grow(int(min(max(r.ContentLength, 0), maxBody)) + bytes.MinRead)
+	if _, err := body.ReadFrom(http.MaxBytesReader(nil, r.Body, maxBody)); err != nil {
 		return zero, fault.Wrap(fault.BadRequest, err, "the body cannot be read")
 	}
-	if err := json.Unmarshal(body, q); err != nil {
+	ids, err := q.unmarshal(body.Bytes())
+	if err != nil {
 		return zero, fault.Wrap(fault.BadRequest, err, "the body is not a completions request")
 	}
 	for _, f := range []struct {
@@ -129,10 +132,6 @@ func (q *wireRequest) read(r *http.Request) (engine.Request, error) {
 			return zero, fault.New(fault.UnsupportedField, "the rehearsal engine cannot honour %s", f.name)
 		}
 	}
-	ids, err := parseIDs(q.Prompt)
-	if err != nil {
-		return zero, err
-	}
 	req := engine.Request{IDs: ids, MaxTokens: or(q.MaxTokens, 16), Stops: q.StopTokenIDs, Model: q.Model, Affinity: q.SessionID, Key: q.RequestID}
 	if id := r.Header.Get("X-Request-Id"); id != "" {
 		req.Key = id
@@ -142,6 +141,32 @@ func (q *wireRequest) read(r *http.Request) (engine.Request, error) {
 		MinP: or(q.MinP, 0), PresencePenalty: or(q.PresencePenalty, 0), FrequencyPenalty: or(q.FrequencyPenalty, 0),
 		RepetitionPenalty: or(q.RepetitionPenalty, n.RepetitionPenalty), Seed: q.Seed}
 	return req, nil
+}
+
+// promptMark stands for a prompt that was read apart from its body.
+const promptMark = "[  ]"
+
+// unmarshal reads the body, its prompt apart: a long list of ids costs encoding/json many times what it must.
+func (q *wireRequest) unmarshal(body []byte) ([]token.ID, error) {
+	if key := []byte(`"prompt":`); bytes.Contains(body, key) { // within a string the quotes would be escaped
+		before, list, _ := bytes.Cut(body, key)
+		if end := bytes.IndexByte(list, ']'); end >= 0 {
+			if ids, err := parseIDs(bytes.TrimSpace(list[:end+1])); err == nil {
+				short := slices.Concat(before, key, []byte(promptMark), list[end+1:])
+				if err := json.Unmarshal(short, q); err != nil {
+					return nil, err
+				}
+				if string(q.Prompt) == promptMark {
+					return ids, nil
+				}
+				*q = wireRequest{} // it was the key of an inner object
+			}
+		}
+	}
+	if err := json.Unmarshal(body, q); err != nil {
+		return nil, err
+	}
+	return parseIDs(q.Prompt)
 }
 
 func or[T any](p *T, def T) T {
@@ -219,7 +244,7 @@ func (a *answer) stream(ctx context.Context, w http.ResponseWriter) {
 		_, err := w.Write(b)
 		return err == nil && http.NewResponseController(w).Flush() == nil
 	}
-	var buf []byte
+	buf := make([]byte, 0, 512+7*len(a.run.req.IDs))
 	for done := false; !done; {
 		if a.run.wait(ctx, &waited) != nil {
 			return

@@ -84,7 +84,7 @@ func (s *stream) choice(p *scanner, c *chunk) {
 		case "text":
 			c.text = !p.null() && p.raw() != ""
 		case "token_ids":
-			c.hasIDs = p.array(func() { c.ids = append(c.ids, p.id()) })
+			c.hasIDs = p.ids(func(id token.ID) { c.ids = append(c.ids, id) })
 		case "prompt_token_ids":
 			s.echo(p, c)
 		case "logprobs":
@@ -105,19 +105,20 @@ func (s *stream) choice(p *scanner, c *chunk) {
 
 // echo compares the reported prompt with the one that was sent, as it is read.
 func (s *stream) echo(p *scanner, c *chunk) {
-	n, same := 0, true
-	if !p.array(func() {
-		id := p.id()
-		if same && (n >= len(s.prompt) || s.prompt[n] != id) {
-			same = false
-			c.problem = "the engine reports another id at position " + strconv.Itoa(n) + " of the prompt than it was sent"
+	n, first := 0, -1 // the first difference
+	if !p.ids(func(id token.ID) {
+		if first < 0 && (n >= len(s.prompt) || s.prompt[n] != id) {
+			first = n
 		}
 		n++
 	}) {
 		return
 	}
 	s.echoed = true
-	if same && n != len(s.prompt) {
+	switch {
+	case first >= 0:
+		c.problem = "the engine reports another id at position " + strconv.Itoa(first) + " of the prompt than it was sent"
+	case n != len(s.prompt):
 		c.problem = "the engine reports a prompt of " + strconv.Itoa(n) + " ids for one of " + strconv.Itoa(len(s.prompt))
 	}
 }

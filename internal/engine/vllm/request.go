@@ -136,12 +136,7 @@ func appendIDs(b []byte, key string, ids []token.ID) []byte {
 	b = append(b, '"')
 	b = append(b, key...)
 	b = append(b, `":[`...)
-	for i, id := range ids {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = strconv.AppendUint(b, uint64(id), 10)
-	}
+	b = token.AppendList(b, ids)
 	return append(b, ']')
 }
 

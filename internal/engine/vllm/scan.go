@@ -178,6 +178,29 @@ func (p *scanner) id() token.ID {
 	return token.ID(n)
 }
 
+// ids calls f for each id of an array. null is an empty array, and false.
+func (p *scanner) ids(f func(token.ID)) bool {
+	if p.null() || !p.take('[') {
+		return false
+	}
+	if p.peek() == ']' {
+		p.i++
+		return true
+	}
+	for !p.bad {
+		f(p.id())
+		if p.i < len(p.s) && p.s[p.i] == ',' { // the usual case, without a look for space
+			p.i++
+			continue
+		}
+		if p.peek() != ',' {
+			return p.take(']')
+		}
+		p.i++
+	}
+	return false
+}
+
 func (p *scanner) int() int {
 	n, err := strconv.Atoi(p.word())
 	p.bad = p.bad || err != nil

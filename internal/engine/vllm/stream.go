@@ -112,6 +112,9 @@ func (s *stream) line() ([]byte, error) {
 		if err == nil && len(s.long) == 0 {
 			return b, nil
 		}
+		if s.long == nil {
+			s.long = make([]byte, 0, 1024+8*len(s.prompt)) // the first event holds the prompt
+		}
 		s.long = append(s.long, b...)
 		if err == nil {
 			return s.long, nil
