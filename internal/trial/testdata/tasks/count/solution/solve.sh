@@ -1,0 +1,3 @@
+#!/bin/bash
+./bin/tool data/lines.txt | tr -d " " > answer.txt
+echo solved
