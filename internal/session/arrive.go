@@ -97,9 +97,16 @@ func contract(r *chat.Request) (tools, settings Blob) {
 func (s *Session) render(w *work) error {
 	r := w.event.Request
 	for range 2 {
-		out, err := s.cfg.Family.Render(family.Conversation{
+		c := family.Conversation{
 			Messages: r.Messages, Tools: r.Tools, Kwargs: r.TemplateKwargs, Clock: s.cfg.Clock, Sampled: s.tree.Sampled(w.match),
-		})
+		}
+		var out family.Rendered
+		var err error
+		if f, ok := s.cfg.Family.(family.Reuser); ok {
+			out, err = f.RenderWith(&s.memo, c)
+		} else {
+			out, err = s.cfg.Family.Render(c)
+		}
 		if err != nil {
 			return fault.Wrap(fault.TemplateRefused, err, "the conversation of %d messages cannot be rendered", len(r.Messages))
 		}

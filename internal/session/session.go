@@ -55,7 +55,8 @@ type Session struct {
 	sealed   *Seal
 	failed   error // the journal failed: nothing can be answered any more
 	effects  []Effect
-	released bool // End was emitted
+	memo     family.Memo // of the last prompt
+	released bool        // End was emitted
 }
 
 // New opens a session on an empty trajectory. The host writes the header.

@@ -172,8 +172,10 @@ func (s *Session) commit(w *work, end ending) {
 // record adds the turn to the tree and the journal.
 func (s *Session) record(w *work, end ending) bool {
 	turn := s.turn(w, end)
-	if err := s.tree.Add(turn); err != nil {
-		s.broken(err)
+	if err := s.tree.Add(turn); err != nil { // the call fails, the trajectory stays whole
+		if s.works[w.callers[0]] == w {
+			s.lose(w, err)
+		}
 		return false
 	}
 	a := Append{Turn: turn}
