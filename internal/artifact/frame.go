@@ -14,8 +14,8 @@ import (
 //
 //	u32 length of the body | u8 type | u8 encoding | u16 head check | body | u32 checksum | 8 bytes chain
 //
-// all little-endian. The head check is the low half of the CRC-32C of the six bytes before it, so that a damaged length is
-// told from a cut file. The checksum is the CRC-32C of head and body. The chain bytes are the first eight of
+// all little-endian. The head check is the low half of the CRC-32 of the six bytes before it, so that a damaged length is
+// told from a cut file. The CRC-32 is zlib's, which every language has. The checksum is the CRC-32 of head and body. The chain bytes are the first eight of
 // SHA-256(previous link, head, body); the first link is SHA-256(preamble).
 const (
 	headSize  = 8
@@ -30,8 +30,6 @@ const (
 	encRaw  = 0
 	encZstd = 1 // u32 size when decoded, then one zstd frame
 )
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func firstLink() trajectory.Hash { return sha256.Sum256([]byte(Preamble)) }
 
@@ -50,11 +48,11 @@ func appendFrame(dst []byte, prev trajectory.Hash, t Type, enc byte, body []byte
 	dst = binary.LittleEndian.AppendUint16(dst, headCheck(dst[start:]))
 	dst = append(dst, body...)
 	link := nextLink(prev, dst[start:])
-	dst = binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
+	dst = binary.LittleEndian.AppendUint32(dst, crc32.ChecksumIEEE(dst[start:]))
 	return append(dst, link[:8]...), link
 }
 
-func headCheck(head []byte) uint16 { return uint16(crc32.Checksum(head[:6], castagnoli)) }
+func headCheck(head []byte) uint16 { return uint16(crc32.ChecksumIEEE(head[:6])) }
 
 // frame is one record as it lies in a file.
 type frame struct {
@@ -84,7 +82,7 @@ func readFrame(b []byte, prev trajectory.Hash, i, at int) (frame, error) {
 	}
 	f := frame{typ: Type(b[4]), enc: b[5], body: b[headSize : headSize+n], size: frameSize + int(n)}
 	framed, tail := b[:headSize+n], b[headSize+n:f.size]
-	if crc32.Checksum(framed, castagnoli) != binary.LittleEndian.Uint32(tail) {
+	if crc32.ChecksumIEEE(framed) != binary.LittleEndian.Uint32(tail) {
 		return frame{}, fault.New(fault.ArtifactChecksum, "record %d at byte %d is damaged", i, at)
 	}
 	f.link = nextLink(prev, framed)
