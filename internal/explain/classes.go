@@ -154,7 +154,7 @@ func (d *diff) injected() bool {
 	if len(now) > len(was) {
 		token = now
 	}
-	return len(was) != len(now) && special(token) && strings.HasPrefix(d.wasText, token) && strings.HasPrefix(d.nowText, token)
+	return special(token) && strings.HasPrefix(d.wasText, token) && strings.HasPrefix(d.nowText, token)
 }
 
 // special is whether an id's text looks like a special token.

@@ -30,6 +30,7 @@ func planFor(t *trajectory.Tree, pol trajectory.Policy) *plan {
 	fates := trajectory.Fates(t, pol)
 	for i, n := range t.Turns() {
 		p.turns[i] = turn{Turn: n, cont: trajectory.Continue(t, n.Seq, pol), fate: fates[n.Seq], start: t.PromptLen(n.Seq), owner: -1}
+		// A turn over the context limit has ended its segment.
 		if c := &p.turns[i].cont; n.Parent != 0 && fates[n.Parent].Reason == trajectory.DropContextLimit && c.Kind != trajectory.Split {
 			*c = trajectory.Continuity{Kind: trajectory.Split, Reason: trajectory.DropContextLimit, First: c.First}
 		}
@@ -45,15 +46,12 @@ func (n *turn) continues() bool {
 	return n.cont.Kind == trajectory.Extend || n.cont.Kind == trajectory.Realign
 }
 
-// setAside leaves out what is in no segment: turns over the context limit, and discarded and auxiliary turns from which
-// nothing goes on that is in a segment. Children have higher numbers than their parents, so one pass from the end does.
+// setAside leaves out what is in no segment: discarded and auxiliary turns from which nothing goes on that is in one. Nothing
+// goes on from a turn over the context limit. Children have higher numbers than their parents, so one pass from the end does.
 func (p *plan) setAside() {
 	for i := len(p.turns) - 1; i >= 0; i-- {
 		n := &p.turns[i]
-		switch n.fate.Kind {
-		case trajectory.FateDiscarded:
-			n.aside = !n.goes || n.fate.Reason == trajectory.DropContextLimit
-		case trajectory.FateAuxiliary:
+		if n.fate.Kind == trajectory.FateDiscarded || n.fate.Kind == trajectory.FateAuxiliary {
 			n.aside = !n.goes
 		}
 		if !n.aside && n.continues() {
