@@ -191,13 +191,15 @@ func (a *answer) effect(ctx context.Context, e session.Effect) (done, whole bool
 		err := a.send(b(e.Text))
 		return err != nil, false
 	case session.Reply:
+		if ctx.Err() != nil {
+			return true, false
+		}
+		// A client that has all of its answer may hang up at once: from here on only a failed write counts against it.
 		if a.stream != nil {
-			err := a.send(a.stream.Finish(e.Reply))
-			return true, err == nil && ctx.Err() == nil
+			return true, a.send(a.stream.Finish(e.Reply)) == nil
 		}
 		writeJSON(a.w, http.StatusOK, a.d.Reply(a.meta, a.req, e.Reply))
-		err := http.NewResponseController(a.w).Flush()
-		return true, err == nil && ctx.Err() == nil
+		return true, http.NewResponseController(a.w).Flush() == nil
 	case session.Reject:
 		if !a.begun {
 			a.h.failure(a.w, a.d, e.Err)
