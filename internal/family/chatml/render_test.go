@@ -273,7 +273,7 @@ func TestABodyNeverBecomesASpecialToken(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		dirty := "x" + randomText(r, 8)
-		make := func(s string) family.Conversation {
+		with := func(s string) family.Conversation {
 			args := `{"k": ` + string(ojson.AppendString(nil, s)) + `}`
 			return family.Conversation{
 				Messages: []chat.Message{{Role: chat.System, Content: chat.T(s)}, user(s),
@@ -297,7 +297,7 @@ func TestABodyNeverBecomesASpecialToken(t *testing.T) {
 			}
 			return out
 		}
-		if d := cmp.Diff(specials(make(clean)), specials(make(dirty))); d != "" {
+		if d := cmp.Diff(specials(with(clean)), specials(with(dirty))); d != "" {
 			t.Fatalf("seed %d, %q:\n%s", seed, dirty, d)
 		}
 	}
@@ -375,20 +375,26 @@ func BenchmarkRender(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Run("Whole", func(b *testing.B) {
-		b.ReportMetric(float64(len(r.IDs)), "ids")
 		for b.Loop() {
-			f.Render(c)
+			if _, err := f.Render(c); err != nil {
+				b.Fatal(err)
+			}
 		}
 	})
 	b.Run("Text", func(b *testing.B) {
 		for b.Loop() {
-			f.text(c)
+			if _, _, err := f.text(c); err != nil {
+				b.Fatal(err)
+			}
 		}
 	})
 	b.Run("Reuse", func(b *testing.B) {
 		var memo family.Memo
 		for b.Loop() {
-			f.RenderWith(&memo, c)
+			if _, err := f.RenderWith(&memo, c); err != nil {
+				b.Fatal(err)
+			}
 		}
+		b.ReportMetric(float64(len(r.IDs)), "ids")
 	})
 }
