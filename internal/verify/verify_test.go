@@ -10,6 +10,7 @@ import (
 	"github.com/tito-rl/tito/internal/artifact"
 	"github.com/tito-rl/tito/internal/fault"
 	"github.com/tito-rl/tito/internal/materialize"
+	"github.com/tito-rl/tito/internal/token"
 	"github.com/tito-rl/tito/internal/trajectory"
 	"github.com/tito-rl/tito/internal/verify"
 )
@@ -331,15 +332,58 @@ func TestTheReportListsWhatWasProved(t *testing.T) {
 	}
 }
 
-func FuzzVerify(f *testing.F) {
-	for seed := range uint64(4) {
-		_, b := randomArtifact(f, seed)
-		f.Add(b)
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		rep, err := verify.Verify(b, verify.Options{Open: true})
-		if (err == nil) != (rep.Failed == nil) {
+// FuzzFacts changes recorded facts at will, within what the format allows, and reads a run beside them: whatever comes of it,
+// nothing panics, and the report and the error agree.
+func FuzzFacts(f *testing.F) {
+	_, seedFile := randomArtifact(f, 1)
+	js, _ := runOf(f, seedFile, trajectory.DefaultPolicy())
+	f.Add(uint64(1), uint8(3), uint8(2), int64(7), js)
+	f.Add(uint64(2), uint8(9), uint8(5), int64(-1), []byte(`{"trajectory":"trj_2","segments":[{}]}`))
+	f.Fuzz(func(t *testing.T, seed uint64, record, field uint8, value int64, runs []byte) {
+		_, b := randomArtifact(t, seed%64)
+		file, err := artifact.Decode(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := file.Records[int(record)%len(file.Records)].Turn; n != nil {
+			change(n, field, value)
+		}
+		out, err := artifact.Encode(file)
+		if err != nil {
+			return
+		}
+		rep, err := verify.Verify(out, verify.Options{Runs: runs})
+		if (err == nil) != (rep.Failed == nil) || fault.CodeOf(err) == fault.InternalError {
 			t.Fatal(err, rep.Failed)
 		}
 	})
+}
+
+func change(n *trajectory.Turn, field uint8, v int64) {
+	switch field % 12 {
+	case 0:
+		n.Parent = trajectory.Seq(v)
+	case 1:
+		n.Base = trajectory.Seq(v)
+	case 2:
+		n.Keep = int(v)
+	case 3:
+		n.Nearest = trajectory.Seq(v)
+	case 4:
+		n.MsgBase = trajectory.Seq(v)
+	case 5:
+		n.MsgKeep = int(v)
+	case 6:
+		n.Stop = v
+	case 7:
+		n.Completion = nil
+	case 8:
+		n.Suffix = nil
+	case 9:
+		n.Logprobs = nil
+	case 10:
+		n.Echoes = []trajectory.Echo{{Message: int(v), Turn: trajectory.Seq(v), Verdict: trajectory.EchoExact}}
+	case 11:
+		n.Completion = append(n.Completion, token.ID(v))
+	}
 }
