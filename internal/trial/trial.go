@@ -61,6 +61,7 @@ const (
 	defaultBuild    = 600 * time.Second
 	defaultVerifier = 600 * time.Second
 	cleanupTime     = 30 * time.Second
+	maxProcesses    = 4096 // a task's own processes, against fork bombs
 )
 
 // Config is one trial.
@@ -241,7 +242,7 @@ func (r *run) sandboxSpec() (sandbox.Spec, error) {
 	s := sandbox.Spec{
 		Name: r.Name, Dir: r.path("sandbox"), Image: r.Task.Build.Image, Workdir: r.Task.Workdir(), Env: env,
 		Exe: r.Exe, TaskRoot: r.Task.TaskRoot,
-		Limits: sandbox.Limits{CPUs: e.CPUs, MemoryMB: e.MemoryMB, StorageMB: e.StorageMB},
+		Limits: sandbox.Limits{CPUs: e.CPUs, MemoryMB: e.MemoryMB, StorageMB: e.StorageMB, Processes: maxProcesses},
 		Mounts: append([]sandbox.Mount{
 			{Host: r.path("agent"), Path: sandbox.AgentLogs},
 			{Host: r.path("artifacts", sandbox.ArtifactLogs), Path: sandbox.ArtifactLogs},

@@ -220,7 +220,7 @@ func TestResultJSONHasHarborsShape(t *testing.T) {
 	if strings.Contains(string(b), "the-secret-key") {
 		t.Error("result.json holds the key")
 	}
-	got := strings.NewReplacer(c.Task.Dir, "TASK", filepath.Dir(c.Dir), "TRIALS", c.Name, "NAME", filepath.Base(c.Dir), "NAME").Replace(string(b))
+	got := strings.NewReplacer(c.Task.Dir, "TASK", filepath.Dir(c.Dir), "TRIALS", filepath.Base(c.Dir), "NAME").Replace(string(b))
 	golden(t, "testdata/result.json", got)
 }
 
@@ -240,15 +240,17 @@ func golden(t *testing.T, file, got string) {
 	}
 }
 
-// A long-lived process that rewrites a file, in a session of its own.
-const loop = `setsid bash -c 'trap "" TERM HUP; while :; do mkdir -p /logs/verifier; echo "{\"reward\": 1}" > /logs/verifier/reward.json; echo 7 > /app/answer.txt; done' >/dev/null 2>&1 & disown
-until [ -s /logs/verifier/reward.json ]; do :; done; `
+// daemon starts a loop in a session of its own, that ignores every signal it can.
+func daemon(body string) string {
+	return `setsid bash -c 'trap "" TERM HUP INT; echo > up; while :; do ` + body + `; done' >/dev/null 2>&1 & disown; until [ -e up ]; do :; done`
+}
 
 func TestAnAgentCannotRewardItself(t *testing.T) {
 	p := provider(t)
 	for name, do := range map[string]string{
 		"PlantedReward":      `mkdir -p /logs/verifier && echo '{"reward": 1}' > /logs/verifier/reward.json && echo 1 > /logs/verifier/reward.txt`,
-		"BackgroundLoop":     loop + `while :; do rm -f /app/answer.txt && [ ! -e /app/answer.txt ] && break; done; mkdir /app/answer.txt`,
+		"BackgroundLoop":     daemon(`mkdir -p /logs/verifier; echo "{\"reward\": 1}" > /logs/verifier/reward.json`),
+		"WaitsForTheTests":   daemon(`[ -e /tests/test.sh ] && echo 7 > answer.txt`),
 		"PlantedTests":       `mkdir -p /tests && echo 'echo 1 > /logs/verifier/reward.txt' > /tests/test.sh && chmod 555 /tests /tests/test.sh`,
 		"LinkedFolders":      `mkdir -p /app/x && rm -rf /tests /logs/verifier; ln -s /app/x /tests; ln -s /app/x /logs/verifier; echo 1 > /app/x/reward.txt`,
 		"LinkedReward":       `mkdir -p /logs/verifier; ln -s /app/one /logs/verifier/reward.json; echo '{"reward":1}' > /app/one`,

@@ -104,8 +104,9 @@ func (r *reaper) start(o order, fds []int) error {
 		_, _ = syscall.Write(fds[2], fmt.Appendf(nil, "%s: %v\n", o.Args[0], why))
 		return r.wire.send(report{ID: o.ID, Code: code})
 	}
-	if fi, err := os.Stat(o.Dir); err != nil || !fi.IsDir() {
-		return refuse(126, fmt.Errorf("the working folder %s is not there", o.Dir))
+	dir := string(o.Dir)
+	if fi, err := os.Stat(dir); err != nil || !fi.IsDir() {
+		return refuse(126, fmt.Errorf("the working folder %s is not there", dir))
 	}
 	exe, err := lookPath(o)
 	if err != nil {
@@ -114,7 +115,7 @@ func (r *reaper) start(o order, fds []int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	pid, err := syscall.ForkExec(exe, o.Args, &syscall.ProcAttr{
-		Dir: o.Dir, Env: o.Env, Files: []uintptr{uintptr(fds[0]), uintptr(fds[1]), uintptr(fds[2])},
+		Dir: dir, Env: o.Env, Files: []uintptr{uintptr(fds[0]), uintptr(fds[1]), uintptr(fds[2])},
 		Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
@@ -130,7 +131,7 @@ func lookPath(o order) (string, error) {
 	if strings.Contains(name, "/") {
 		p := name
 		if !filepath.IsAbs(p) {
-			p = filepath.Join(o.Dir, p)
+			p = filepath.Join(string(o.Dir), p)
 		}
 		if _, err := os.Stat(p); err != nil {
 			return "", errors.New("no such file")
@@ -263,6 +264,16 @@ func mountKernel(root string) error {
 	const safe = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 	if err := unix.Mount("proc", filepath.Join(root, "proc"), "proc", safe, ""); err != nil {
 		return fmt.Errorf("mounting /proc: %w", err)
+	}
+	// Root on the host is root inside: its way to the kernel's settings is shut.
+	for _, n := range []string{"sys", "irq", "bus", "fs", "sysrq-trigger"} {
+		at := filepath.Join(root, "proc", n)
+		if _, err := os.Lstat(at); err != nil {
+			continue
+		}
+		if err := bind(at, at, true); err != nil {
+			return err
+		}
 	}
 	dev := filepath.Join(root, "dev")
 	if err := unix.Mount("tmpfs", dev, "tmpfs", unix.MS_NOSUID|unix.MS_NOEXEC, "mode=755,size=64k"); err != nil {

@@ -282,6 +282,20 @@ func (l *layout) mkdirAll(p string) error {
 	return r.MkdirAll(rel, 0o755)
 }
 
+// workdir makes the working folder where an agent removed it, or left a file there. A link stays.
+func (l *layout) workdir(p string) error {
+	base, rel := l.locate(p)
+	r, err := os.OpenRoot(base)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }()
+	if fi, err := r.Lstat(rel); err == nil && (fi.IsDir() || fi.Mode()&fs.ModeSymlink != 0) {
+		return nil
+	}
+	return ensureDirs(r, rel)
+}
+
 // remove deletes the sandbox's state, also folders that were made unreadable.
 func (l *layout) remove() error {
 	err := os.RemoveAll(l.dir)

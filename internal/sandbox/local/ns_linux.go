@@ -266,7 +266,7 @@ func (b *box) Exec(ctx context.Context, c sandbox.Cmd) (sandbox.Result, error) {
 		dir = b.spec.Workdir
 	}
 	t := in.expect()
-	err = in.wire.send(order{ID: t.id, Args: c.Args, Env: environ(l, b.spec, c.Env), Dir: dir}, io.fds()...)
+	err = in.wire.send(order{ID: t.id, Args: c.Args, Env: environ(l, b.spec, c.Env), Dir: []byte(dir)}, io.fds()...)
 	io.started()
 	if err != nil {
 		io.abandon()
@@ -323,6 +323,9 @@ func (b *box) Reset(ctx context.Context, mounts ...sandbox.Mount) error {
 	}
 	if err := l.mount(mounts); err != nil {
 		return err
+	}
+	if err := l.workdir(b.spec.Workdir); err != nil {
+		return fault.Wrap(fault.SandboxFailed, err, "sandbox %s: its working folder", b.spec.Name)
 	}
 	in, err := startInit(ctx, &l, b.spec)
 	if err != nil {

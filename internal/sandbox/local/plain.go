@@ -206,6 +206,9 @@ func (p *plain) Reset(_ context.Context, mounts ...sandbox.Mount) error {
 	if err := l.mount(mounts); err != nil {
 		return err
 	}
+	if err := l.workdir(p.spec.Workdir); err != nil {
+		return fault.Wrap(fault.SandboxFailed, err, "sandbox %s: its working folder", p.spec.Name)
+	}
 	p.layout = &l
 	return nil
 }

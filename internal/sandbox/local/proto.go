@@ -35,11 +35,34 @@ type rlimit struct {
 
 // order asks init to start a command, or to signal one.
 type order struct {
-	ID     int      `json:"id"`
-	Args   []string `json:"args,omitempty"`
-	Env    []string `json:"env,omitempty"`
-	Dir    string   `json:"dir,omitempty"`
-	Signal int      `json:"signal,omitempty"` // to the group of command ID
+	ID     int    `json:"id"`
+	Args   words  `json:"args,omitempty"`
+	Env    words  `json:"env,omitempty"`
+	Dir    []byte `json:"dir,omitempty"`
+	Signal int    `json:"signal,omitempty"` // to the group of command ID
+}
+
+// words travel as bytes: arguments and environments need not be UTF-8.
+type words []string
+
+func (w words) MarshalJSON() ([]byte, error) {
+	raw := make([][]byte, len(w))
+	for i, s := range w {
+		raw[i] = []byte(s)
+	}
+	return json.Marshal(raw)
+}
+
+func (w *words) UnmarshalJSON(b []byte) error {
+	var raw [][]byte
+	if err := json.Unmarshal(b, &raw); err != nil {
+		return err
+	}
+	*w = make(words, len(raw))
+	for i, r := range raw {
+		(*w)[i] = string(r)
+	}
+	return nil
 }
 
 // report tells that command ID ended, or, with ID 0, that the setup is done.

@@ -111,6 +111,11 @@ func exactEnv(t *testing.T, p sandbox.Provider) {
 	if len(got) != 2 || got["FROM_SPEC"] != "a b" || got["OVERRIDDEN"] != "command" {
 		t.Errorf("unexpected environment: %v", got)
 	}
+	odd := "a\xffb\n'\" c"
+	out.Reset()
+	if _, err := sb.Exec(t.Context(), sandbox.Cmd{Args: []string{"printf", "%s %s", odd, ""}, Stdout: &out}); err != nil || out.String() != odd+" " {
+		t.Errorf("an argument of odd bytes arrived as %q %v", out.String(), err)
+	}
 	if pwd := strings.TrimSpace(Sh(t, sb, "pwd -P")); !strings.HasSuffix(pwd, "/app") {
 		t.Errorf("working folder is %s", pwd)
 	}
@@ -348,9 +353,13 @@ func reset(t *testing.T, p sandbox.Provider) {
 		t.Fatal(err)
 	}
 	stands(t, sb, "a daemon outlived the reset")
-	if got := Sh(t, sb, "cat file $TITO_TASK_ROOT/tmp/file"); got != "kept\nkept\n" {
+	if got := Sh(t, sb, "cat file $TITO_TASK_ROOT/tmp/file; rm -r $TITO_TASK_ROOT/app"); got != "kept\nkept\n" {
 		t.Errorf("files after the reset: %q", got)
 	}
+	if err := sb.Reset(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	Sh(t, sb, "touch file") // in the working folder, which is there again
 }
 
 func resetMounts(t *testing.T, p sandbox.Provider) {
