@@ -22,6 +22,7 @@ type parseVector struct {
 	Completion []piece  `json:"completion"`
 	Stopped    *bool    `json:"stopped,omitempty"` // true unless said
 	Parsed     parsed   `json:"parsed"`
+	Echo       string   `json:"echo,omitempty"` // "extends" where the reply, echoed unchanged, renders to the sampled ids; else "drifts"
 }
 
 type parsed struct {
@@ -67,10 +68,14 @@ func runParseVectors(t *testing.T, f *Family, write bool) {
 			stopped := v.Stopped == nil || *v.Stopped
 			said := ids(t, f, v.Completion)
 			got := parse(t, f, in, said, nil, stopped)
+			echo := echoes(t, f, v, said, got)
 			if write {
-				v.Parsed = viewParsed(got)
+				v.Parsed, v.Echo = viewParsed(got), echo
 				save(t, file, v)
 				return
+			}
+			if f == small && echo != v.Echo { // Qwen3's template drops empty reasoning elsewhere
+				t.Errorf("%s\nthe echo %s, not %s", v.About, echo, v.Echo)
 			}
 			if d := cmp.Diff(v.Parsed, viewParsed(got)); d != "" {
 				t.Errorf("%s\n%s", v.About, d)
@@ -82,6 +87,35 @@ func runParseVectors(t *testing.T, f *Family, write bool) {
 			}
 		})
 	}
+}
+
+// echoes says whether a harness that sends the reply back unchanged gets the sampled ids into its next prompt.
+func echoes(t *testing.T, f *Family, v parseVector, said []token.ID, p family.Parsed) string {
+	t.Helper()
+	if v.Prompt != nil {
+		return ""
+	}
+	reply := chat.Reply{Content: p.Content, Reasoning: p.Reasoning}
+	for _, c := range p.Calls {
+		if c.IsCall {
+			reply.Calls = append(reply.Calls, chat.Call{Name: c.Name, Arguments: c.Arguments})
+		}
+	}
+	c := family.Conversation{Messages: []chat.Message{user("u")}, Sampled: map[int][]token.ID{1: said}}
+	before, err := f.Render(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Messages = append(c.Messages, echo(reply), user("go on"))
+	after, err := f.Render(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := append(before.IDs, said...)
+	if token.CommonPrefix(want, after.IDs) == len(want) {
+		return "extends"
+	}
+	return "drifts"
 }
 
 func randomCuts(r *rand.Rand, n int) []int {

@@ -1,6 +1,7 @@
 package chatml
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/tito-rl/tito/internal/chat"
@@ -110,7 +111,7 @@ func (f *Family) messages(c family.Conversation, mark rune) ojson.Value {
 	for i, m := range c.Messages {
 		var s said
 		if ids, ok := c.Sampled[i]; ok && mark != 0 && f.spell.any(bodies(family.Conversation{Messages: []chat.Message{m}})) {
-			s = f.said(ids, mark, len(m.Calls) == 0)
+			s = f.said(ids, mark, m)
 		}
 		out[i] = f.message(m, mark, s)
 	}
@@ -190,18 +191,13 @@ type said struct {
 	calls              []spoken
 }
 
-// said reads a completion again for the spellings in it. The prompt is not at hand: a reply that ends its reasoning
-// without having begun it began it in the prompt.
-func (f *Family) said(ids []token.ID, mark rune, noCalls bool) said {
-	p := f.parser(family.ParseInput{NoCalls: noCalls})
-	for _, id := range ids {
-		if f.thinks && id == f.think {
-			break
-		}
-		if f.thinks && id == f.thought {
-			p.mode = inReasoning
-			break
-		}
+// said reads the completion that m echoes again, for the spellings in it. Neither prompt nor tools are at hand: m says
+// whether calls were read, and reasoning that ends without having begun began in the prompt.
+func (f *Family) said(ids []token.ID, mark rune, m chat.Message) said {
+	p := f.parser(family.ParseInput{NoCalls: len(m.Calls) == 0})
+	tag := slices.IndexFunc(ids, func(id token.ID) bool { return f.thinks && (id == f.think || id == f.thought) })
+	if tag >= 0 && ids[tag] == f.thought && !m.Reasoning.Empty() {
+		p.mode = inReasoning
 	}
 	p.Add(ids)
 	p.Done(true)
