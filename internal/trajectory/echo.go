@@ -2,6 +2,8 @@ package trajectory
 
 import (
 	"crypto/sha256"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/tito-rl/tito/internal/chat"
@@ -33,12 +35,9 @@ const (
 func compare(m *chat.Message, r *Reply, by string) (Verdict, []string) {
 	var same, edits []string
 	note := func(list *[]string, word string) {
-		for _, w := range *list {
-			if w == word {
-				return
-			}
+		if !slices.Contains(*list, word) {
+			*list = append(*list, word)
 		}
-		*list = append(*list, word)
 	}
 	switch {
 	case m.Content == r.Content:
@@ -134,34 +133,72 @@ type textKey struct {
 	said   Hash
 }
 
-// saidBy is what an echo must agree in to be found by content: the text, with blank as empty, and the names of the calls.
-// Arguments are compared afterwards, by value.
+// saidBy is what an echo must agree in to be found by content: the text, with blank as empty, and the calls' names and
+// arguments, but for their numbers. Those are compared afterwards, by value.
 func saidBy(r *Reply) Hash {
-	calls := returned(r)
-	names := make([]string, len(calls))
-	for i, c := range calls {
-		names[i] = c.Name
+	b := saidText(r.Content.S)
+	for _, c := range returned(r) {
+		b = saidCall(b, c.Name, c.Arguments)
 	}
-	return said(r.Content.S, names)
+	return sha256.Sum256(b)
 }
 
 func saidIn(m *chat.Message) Hash {
-	names := make([]string, len(m.Calls))
+	b := saidText(m.Content.S)
 	for i := range m.Calls {
-		names[i] = m.Calls[i].Name
+		b = saidCall(b, m.Calls[i].Name, m.Calls[i].Arguments)
 	}
-	return said(m.Content.S, names)
+	return sha256.Sum256(b)
 }
 
-func said(content string, names []string) Hash {
+func saidText(content string) []byte {
 	if blank(content) {
-		content = ""
+		return nil
 	}
-	h := sha256.New()
-	h.Write([]byte(content))
-	for _, n := range names {
-		h.Write([]byte{0xff}) // in no UTF-8 text
-		h.Write([]byte(n))
+	return []byte(content)
+}
+
+// saidCall appends a call; 0xff is in no UTF-8 text.
+func saidCall(b []byte, name, arguments string) []byte {
+	b = append(append(append(b, 0xff), name...), 0xff)
+	if emptyArguments(arguments) {
+		return append(b, "{}"...)
 	}
-	return Hash(h.Sum(nil))
+	v, err := ojson.Parse([]byte(arguments))
+	if err != nil {
+		return append(b, arguments...)
+	}
+	return shape(b, v)
+}
+
+// shape appends a form of v that is the same for values that are equal, and differs for most that are not.
+func shape(b []byte, v ojson.Value) []byte {
+	switch v.Kind() {
+	case ojson.Number:
+		return append(b, '#')
+	case ojson.String:
+		return append(append(append(b, '"'), v.Str()...), 0xff)
+	case ojson.Bool:
+		if v.Bool() {
+			return append(b, 't')
+		}
+		return append(b, 'f')
+	case ojson.Array:
+		b = append(b, '[')
+		for _, e := range v.Elems() {
+			b = shape(b, e)
+		}
+		return append(b, ']')
+	case ojson.Object:
+		last := map[string]ojson.Value{}
+		for _, m := range v.Members() {
+			last[m.Key] = m.Value
+		}
+		b = append(b, '{')
+		for _, k := range slices.Sorted(maps.Keys(last)) {
+			b = shape(append(append(b, k...), 0xff), last[k])
+		}
+		return append(b, '}')
+	}
+	return append(b, 'n')
 }

@@ -100,7 +100,7 @@ func (t *Tree) echoed(msg *chat.Message, i int, hash Hash, before []Seq) (turns 
 // fitting keeps the turns that message i can be the echo of.
 func (t *Tree) fitting(from []Seq, msg *chat.Message, i int, hash Hash) []Seq {
 	var inPlace, elsewhere []Seq
-	for k := len(from) - 1; k >= 0 && len(inPlace) < twins && len(elsewhere) < twins; k-- {
+	for k := len(from) - 1; k >= max(0, len(from)-16*twins) && len(inPlace) < twins && len(elsewhere) < twins; k-- {
 		n := t.node(from[k])
 		if !sameCalls(msg, &n.Reply) {
 			continue

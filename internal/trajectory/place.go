@@ -1,8 +1,6 @@
 package trajectory
 
 import (
-	"slices"
-
 	"github.com/tito-rl/tito/internal/chat"
 	"github.com/tito-rl/tito/internal/token"
 )
@@ -54,15 +52,11 @@ func (t *Tree) Place(m *Match, msgs []chat.Message, prompt []token.ID, h Hints) 
 
 func (t *Tree) root(m *Match, msgs []chat.Message, h Hints) (nearest Seq, why string) {
 	nearest = m.Base
-	if h.Class != ClassAuxiliary && !slices.ContainsFunc(t.nodes, func(n node) bool { return n.Class != ClassAuxiliary }) {
+	if h.Class != ClassAuxiliary && !t.acted {
 		return nearest, WhyFirst
 	}
-	if m.Keep == len(msgs) {
-		for i := len(t.roots) - 1; i >= 0; i-- {
-			if n := t.node(t.roots[i]); n.messages == len(msgs) && t.chainAt(n.Seq, n.messages) == m.last {
-				return n.Seq, WhyAskedAgain
-			}
-		}
+	if same := t.whole[m.last]; same != 0 {
+		return same, WhyAskedAgain
 	}
 	if h.Class == ClassAuxiliary {
 		return nearest, WhyAuxiliary
@@ -82,7 +76,7 @@ func (t *Tree) root(m *Match, msgs []chat.Message, h Hints) (nearest Seq, why st
 	switch {
 	case nearest == 0:
 		return 0, WhyNewPrompt
-	case m.Keep < len(msgs) && t.answered(m):
+	case t.whole[t.chainAt(m.Base, m.Keep)] != 0: // and the request goes on, else it would be the same
 		if msgs[m.Keep].Role == chat.Assistant {
 			return nearest, WhyRewritten
 		}
@@ -91,10 +85,4 @@ func (t *Tree) root(m *Match, msgs []chat.Message, h Hints) (nearest Seq, why st
 		return nearest, WhyCompaction
 	}
 	return nearest, WhyNewPrompt
-}
-
-// answered is whether the shared messages of m are the whole request of some turn.
-func (t *Tree) answered(m *Match) bool {
-	at := t.chainAt(m.Base, m.Keep)
-	return slices.ContainsFunc(t.nodes, func(n node) bool { return n.messages == m.Keep && t.chainAt(n.Seq, n.messages) == at })
 }

@@ -24,7 +24,9 @@ type Tree struct {
 	calls    map[string]callOf // minted tool-call id -> where it was sampled
 	texts    map[textKey][]Seq // what was said -> turns that said it, in order
 	sessions map[string]Seq    // session header -> its latest turn
+	whole    map[Hash]Seq      // rolling hash of all messages of a request -> the latest turn that answered it
 	roots    []Seq
+	acted    bool // there is a turn that is not auxiliary
 }
 
 // node is a turn and what follows from it.
@@ -55,6 +57,7 @@ func New(h Header) *Tree {
 		calls:    map[string]callOf{},
 		texts:    map[textKey][]Seq{},
 		sessions: map[string]Seq{},
+		whole:    map[Hash]Seq{},
 	}
 }
 
@@ -91,6 +94,8 @@ func (t *Tree) Add(turn *Turn) error {
 			t.prefixes[last] = turn.Seq
 		}
 	}
+	t.whole[last] = turn.Seq
+	t.acted = t.acted || turn.Class != ClassAuxiliary
 	n.request = requestOf(last, turn.Tools, turn.Settings)
 	t.requests[n.request] = append(t.requests[n.request], turn.Seq)
 	for i, c := range turn.Reply.Calls {
