@@ -189,11 +189,14 @@ func commonText(a, b string) int {
 	return n
 }
 
-// onlyBlankDiffers is whether white space at the difference is all that differs.
+// onlyBlankDiffers is whether the two sides differ in white space, and what follows it is the same.
 func (d *diff) onlyBlankDiffers() bool {
-	a, b := strings.TrimLeft(d.wasText, " \t\r\n"), strings.TrimLeft(d.nowText, " \t\r\n")
-	return (len(a) != len(d.wasText) || len(b) != len(d.nowText)) && a != "" && commonText(a, b) >= min(len(a), len(b), 8)
+	a, b := strings.TrimLeft(d.wasText, blanks), strings.TrimLeft(d.nowText, blanks)
+	gapA, gapB := d.wasText[:len(d.wasText)-len(a)], d.nowText[:len(d.nowText)-len(b)]
+	return gapA != gapB && a != "" && commonText(a, b) >= min(len(a), len(b), 8)
 }
+
+const blanks = " \t\r\n"
 
 // classifyPrompt judges a difference in a message that no turn of the branch sampled.
 func (d *diff) classifyPrompt() (Class, string) {
