@@ -26,7 +26,8 @@ type Request struct {
 
 // Chunk is a stretch of a completion. Columns are nil where the engine does not give them; where given they may be of the
 // wrong length or hold NaN: the session judges them, the engine's package reports them as they came. A chunk with a wrong
-// number of them gives fewer than ids and every later chunk none, so that joined columns never line up by accident.
+// number of them gives fewer than ids and every later chunk none, so that joined columns never line up by accident. The
+// slices belong to the caller.
 type Chunk struct {
 	IDs         []token.ID
 	Logprobs    []float32 // of the distribution sampled from, if Info.Processed
@@ -37,7 +38,7 @@ type Chunk struct {
 // Final ends a stream that was not cut.
 type Final struct {
 	Finish    string     // stop, length
-	Prompt    []token.ID // as the engine reports them; nil = it does not
+	Prompt    []token.ID // as the engine reports them; nil = it does not. May be the request's own slice
 	Cached    int        // prompt tokens taken from cache, where said
 	StopToken int64      // id that ended the completion as the engine says, or -1
 }

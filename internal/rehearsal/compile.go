@@ -199,14 +199,3 @@ func (p *Policy) Stops() []token.ID { return p.format.Stops }
 
 // Decode gives the text of ids.
 func (p *Policy) Decode(ids []token.ID) string { return p.format.Decode(ids) }
-
-// Vocabulary is one more than the highest id that the policy can sample.
-func (p *Policy) Vocabulary() int {
-	top := token.ID(0)
-	for _, n := range p.nodes {
-		for _, q := range n.paths {
-			top = max(top, slices.Max(q.ids))
-		}
-	}
-	return int(top) + 1
-}

@@ -11,7 +11,15 @@ import (
 	"github.com/tito-rl/tito/internal/ojson"
 )
 
-// ParseBook reads a book's JSON. An unknown, missing or repeated key, a wrong type or an impossible value is a
+// ParseBook reads a book's JSON:
+//
+//	{"format": "tito-rehearsal/1",
+//	 "scenes": [{"name", "match": [text], "steps": [{"when": {"turn", "contains"}, "replies": [reply]}]}],
+//	 "default": [reply],
+//	 "faults": [{"kind", "call", "scene", "turn", "times", "after", "delay_ms", "status", "retry_after_s", "version", "set"}]}
+//
+// where a reply is {"name", "reasoning", "content", "calls": [{"name", "arguments"}], "raw", "cut", "split", "weight"} and
+// arguments are text as sampled. What may be left out is said at [Book], [Reply] and [Fault]. An unknown, missing or repeated key, a wrong type or an impossible value is a
 // [fault.BadConfig] that names its place.
 func ParseBook(b []byte) (*Book, error) {
 	v, err := ojson.Parse(b)

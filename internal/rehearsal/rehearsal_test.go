@@ -137,6 +137,34 @@ func TestRecomputingGivesTheSameBits(t *testing.T) {
 	}
 }
 
+func TestCheckSeesOneWrongBit(t *testing.T) {
+	p := enginetest.Book(t)
+	w := weights(t, p, p.Initial("v1"))
+	ids, lps := play(w, p.State(greeting), func() float64 { return 0.9 })
+	reported := make([]float32, len(lps))
+	for i, lp := range lps {
+		reported[i] = float32(lp)
+	}
+	all := token.Span{End: len(ids)}
+	if err := w.Check(greeting, ids, reported, all); err != nil {
+		t.Fatal(err)
+	}
+	for i := range reported {
+		good := reported[i]
+		reported[i] = math.Float32frombits(math.Float32bits(good) ^ 1)
+		if err := w.Check(greeting, ids, reported, all); fault.CodeOf(err) != fault.TrainerMismatch {
+			t.Errorf("id %d: %v", i, err)
+		}
+		if err := w.Check(greeting, ids, reported, token.Span{Start: i + 1, End: len(ids)}); err != nil {
+			t.Errorf("id %d is outside the span: %v", i, err)
+		}
+		reported[i] = good
+	}
+	if err := w.Check(greeting, ids, reported[1:], all); fault.CodeOf(err) != fault.TrainerMismatch {
+		t.Errorf("too few: %v", err)
+	}
+}
+
 func TestTheGradientIsThatOfFiniteDifferences(t *testing.T) {
 	p := enginetest.Book(t)
 	params := p.Initial("v1")
@@ -370,6 +398,24 @@ func TestABadBookIsRefusedWithItsPlace(t *testing.T) {
 		_, err := rehearsal.ParseBook([]byte(c.book))
 		if fault.CodeOf(err) != fault.BadConfig || !strings.Contains(fmt.Sprint(err), c.place) {
 			t.Errorf("%s: %v does not name %s", c.book, err, c.place)
+		}
+	}
+}
+
+func TestFaultsAreRead(t *testing.T) {
+	got, err := rehearsal.ParseFaults([]byte(`[{"kind":"swap","call":2,"after":5,"version":"v2","set":{"default/0":1.5}},
+		{"kind":"status","scene":"s","turn":0,"times":1,"status":429,"retry_after_s":3},{"kind":"slow","delay_ms":20}]`))
+	want := []rehearsal.Fault{
+		{Kind: rehearsal.FaultSwap, Call: 2, Turn: -1, After: 5, Version: "v2", Set: map[string]float64{"default/0": 1.5}},
+		{Kind: rehearsal.FaultStatus, Scene: "s", Times: 1, Status: 429, RetryAfter: 3},
+		{Kind: rehearsal.FaultSlow, Turn: -1, Delay: 20},
+	}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v %s", err, diff)
+	}
+	for _, bad := range []string{`{}`, `[1]`, `[{"kind":"drop","set":[]}]`, `[{"kind":"drop","scene":7}]`, `[`} {
+		if _, err := rehearsal.ParseFaults([]byte(bad)); fault.CodeOf(err) == "" {
+			t.Errorf("%s is read", bad)
 		}
 	}
 }

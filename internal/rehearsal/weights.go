@@ -66,6 +66,25 @@ func (w *Weights) LogprobsIn(s State, completion []token.ID) ([]float64, error) 
 	return out, err
 }
 
+// Check recomputes the log probabilities of the ids of span and compares them, bit for bit, with those that an engine
+// reported, one an id of the completion. A difference is a [fault.TrainerMismatch] that names the id.
+func (w *Weights) Check(prompt, completion []token.ID, reported []float32, span token.Span) error {
+	if len(reported) != len(completion) || span.Start < 0 || span.Start > span.End || span.End > len(completion) {
+		return fault.New(fault.TrainerMismatch, "%d log probabilities for %d ids, span %d to %d", len(reported), len(completion), span.Start, span.End)
+	}
+	lps, err := w.Logprobs(prompt, completion[:span.End])
+	if err != nil {
+		return err
+	}
+	for i := span.Start; i < span.End; i++ {
+		if math.Float32bits(float32(lps[i])) != math.Float32bits(reported[i]) {
+			return fault.New(fault.TrainerMismatch, "id %d of the completion, %d: log probability %v reported, %v under version %q",
+				i, completion[i], reported[i], float32(lps[i]), w.version)
+		}
+	}
+	return nil
+}
+
 // Grad adds to into the gradient of Σ scale[t]·log p(completion[t]) by the parameters. Scale has one entry an id; into has
 // one a parameter.
 func (w *Weights) Grad(prompt, completion []token.ID, scale, into []float64) error {

@@ -212,12 +212,9 @@ func (e *Engine) completions(w http.ResponseWriter, r *http.Request) {
 	}
 	size := e.c.Chunk
 	if q.StreamInterval > 0 {
-		size = q.StreamInterval
+		size = min(q.StreamInterval, 1024)
 	}
-	if !q.Stream {
-		size = req.MaxTokens
-	}
-	x, err := e.start(req, max(1, size))
+	x, err := e.start(req, size)
 	if err != nil {
 		refuse(w, err)
 		return

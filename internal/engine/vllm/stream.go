@@ -87,10 +87,7 @@ func (s *stream) read() error {
 			}
 			return e
 		}
-		if errors.Is(err, io.EOF) {
-			err = nil // a clean end of the connection, yet not of the answer
-		}
-		return &fault.Error{Code: fault.EngineCut, Msg: "the engine's stream broke before its end", Err: err}
+		return fault.Wrap(fault.EngineCut, err, "the engine's stream broke before its end, after %d ids", s.n)
 	}
 	data, ok := bytes.CutPrefix(line, []byte("data:"))
 	if !ok {
@@ -105,7 +102,8 @@ func (s *stream) read() error {
 
 // line is the next line, valid until the call after.
 func (s *stream) line() ([]byte, error) {
-	s.idle.Reset(s.wait)
+	s.idle.Reset(s.wait) // only waiting counts, not what the reader does between two events
+	defer s.idle.Stop()
 	s.long = s.long[:0]
 	for {
 		b, err := s.in.ReadSlice('\n')

@@ -339,6 +339,39 @@ func TestAnEngineThatIsNotThereIsUnreachable(t *testing.T) {
 	}
 }
 
+func TestTheServerIsAskedWhatItServes(t *testing.T) {
+	models := `{"object":"list","data":[{"id":"base","max_model_len":100},{"id":"tuned","max_model_len":50}]}`
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/v1/models":
+			_, _ = io.WriteString(w, models)
+		case "/version":
+			_, _ = io.WriteString(w, `{"version":"0.11.0"}`)
+		default:
+			http.NotFound(w, r) // /weight_info is served in development mode only
+		}
+	}))
+	defer srv.Close()
+	for model, want := range map[string]int{"": 100, "tuned": 50, "other": 0} {
+		c, err := New(Config{URL: srv.URL, Model: model})
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := c.Info(t.Context())
+		if info.MaxContext != want || info.Version != "" || (want == 0) != (fault.CodeOf(err) == fault.EngineStatus) {
+			t.Errorf("model %q: %+v, %v", model, info, err)
+		}
+		if v, err := c.Server(t.Context()); v != "0.11.0" {
+			t.Errorf("version %q, %v", v, err)
+		}
+		c.CloseIdle()
+	}
+	c := play(t, 200, nil, `not JSON`)
+	if _, err := c.Info(t.Context()); fault.CodeOf(err) != fault.EngineProtocol {
+		t.Errorf("no JSON: %v", err)
+	}
+}
+
 func TestASilentEngineIsGivenUp(t *testing.T) {
 	for _, first := range []string{"", events(evFirst)} {
 		release := make(chan struct{})
