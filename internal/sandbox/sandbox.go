@@ -27,7 +27,7 @@ const (
 	// DefaultPath is PATH where the spec gives none.
 	DefaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	// DefaultGrace is the time between SIGTERM and SIGKILL.
-	DefaultGrace = 2 * time.Second
+	DefaultGrace = time.Second
 	// OutputGrace is how long the output of processes that outlive their command is still read.
 	OutputGrace = 200 * time.Millisecond
 )
@@ -87,7 +87,7 @@ type Cmd struct {
 	Args    []string          // Args[0] is looked up in the PATH of the command's environment
 	Dir     string            // sandbox path; "" = the working folder
 	Env     map[string]string // on top of the sandbox's
-	Stdin   io.Reader         // nil = empty
+	Stdin   io.Reader         // nil = empty; a Read that never returns outlives the command
 	Stdout  io.Writer         // nil = dropped; an *os.File is written to directly
 	Stderr  io.Writer         // nil = dropped; may be the same as Stdout, which is then one ordered stream
 	Timeout time.Duration     // wall time; 0 = none

@@ -28,7 +28,9 @@ func (r *run) toVerifier(ctx context.Context) {
 		sandbox.Mount{Host: r.path(testsDir), Path: sandbox.TestsPath},
 		sandbox.Mount{Host: r.path("verifier"), Path: sandbox.VerifierLogs},
 	); err != nil {
-		r.except(err, "")
+		if ctx.Err() == nil { // else it was cancelled
+			r.except(err, "")
+		}
 		return
 	}
 	r.seal(ctx, "finished")

@@ -49,7 +49,9 @@ func (Harness) Run(ctx context.Context, env harness.Env) (harness.Result, error)
 	}
 	out := harness.Result{Metadata: map[string]any{"exit_code": res.Code}}
 	if res.Code != 0 {
-		_ = os.WriteFile(filepath.Join(env.HostLogs, "exit-code.txt"), fmt.Appendf(nil, "%d\n", res.Code), 0o644)
+		if err := sandbox.WriteFile(env.HostLogs, "exit-code.txt", fmt.Appendf(nil, "%d\n", res.Code)); err != nil {
+			return out, fault.Wrap(fault.HarnessFailed, err, "writing the solution's exit code")
+		}
 	}
 	return out, nil
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -235,7 +236,7 @@ func (in *initProc) stop() {
 	<-in.gone
 }
 
-func (b *box) Path(p string) string { return b.layout.path(p) }
+func (b *box) Path(p string) string { return path.Clean("/" + p) }
 
 func (b *box) current() (*initProc, *layout, error) {
 	b.mu.Lock()

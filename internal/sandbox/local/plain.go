@@ -24,6 +24,8 @@ type plain struct {
 	spec sandbox.Spec
 	mark string // NAME=value
 
+	paths *layout // of the start: where paths lead does not change
+
 	mu     sync.Mutex
 	layout *layout
 	groups map[int]bool
@@ -33,10 +35,10 @@ type plain struct {
 const markName = "TITO_SANDBOX"
 
 func startPlain(l *layout, spec sandbox.Spec) (sandbox.Sandbox, error) {
-	return &plain{spec: spec, layout: l, mark: markName + "=" + l.dir, groups: map[int]bool{}}, nil
+	return &plain{spec: spec, layout: l, paths: l, mark: markName + "=" + l.dir, groups: map[int]bool{}}, nil
 }
 
-func (p *plain) Path(s string) string { return p.layout.path(s) }
+func (p *plain) Path(s string) string { return p.paths.path(s) }
 
 func (p *plain) current() (*layout, error) {
 	p.mu.Lock()
