@@ -18,10 +18,6 @@ type AddedToken struct {
 	SingleWord bool // matches only where no word character touches it
 }
 
-// Isolating is whether the token is matched wherever its content stands and takes nothing else with it. Text on its two
-// sides can be encoded apart.
-func (a AddedToken) Isolating() bool { return !a.LStrip && !a.RStrip && !a.SingleWord && !a.Normalized }
-
 // matcher finds added tokens in text: the leftmost, and of several there the longest.
 type matcher struct {
 	nodes  []trieNode

@@ -114,7 +114,7 @@ func everyCodePoint() []string {
 }
 
 // sources are real files in many languages, at most limit bytes of each.
-func sources(t *testing.T, limit, each int) []string {
+func sources(t testing.TB, limit, each int) []string {
 	t.Helper()
 	count := map[string]int{}
 	var out []string
@@ -234,5 +234,49 @@ func TestE2EQwen3EqualsTheReference(t *testing.T) {
 		t.Run(name+"/Mixed", func(t *testing.T) { compare(t, name, tok, model, mixed(1, 20000)) })
 		t.Run(name+"/Sources", func(t *testing.T) { compare(t, name, tok, model, sources(t, 20000, 60)) })
 		t.Run(name+"/EveryCodePoint", func(t *testing.T) { compare(t, name, tok, model, everyCodePoint()) })
+	}
+}
+
+// BenchmarkE2EQwen3 encodes source files in several languages, in pieces of at most 4 KB as messages are.
+func BenchmarkE2EQwen3(b *testing.B) {
+	tok, _ := qwen3(b)
+	texts := benchTexts(b)
+	size := 0
+	for _, s := range texts {
+		size += len(s)
+	}
+	b.SetBytes(int64(size))
+	b.ReportAllocs()
+	var ids []token.ID
+	for b.Loop() {
+		for _, s := range texts {
+			ids = tok.AppendEncode(ids[:0], s)
+		}
+	}
+}
+
+func benchTexts(b *testing.B) []string {
+	b.Helper()
+	var texts []string
+	for _, s := range sources(b, 1<<15, 12) {
+		for s != "" {
+			n := min(len(s), 4096)
+			for n < len(s) && !utf8.RuneStart(s[n]) {
+				n++
+			}
+			texts = append(texts, s[:n])
+			s = s[n:]
+		}
+	}
+	return texts
+}
+
+func BenchmarkE2ELoadQwen3(b *testing.B) {
+	data, err := os.ReadFile(filepath.Join(testkit.Qwen3(b), "tokenizer.json"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		load(b, data)
 	}
 }

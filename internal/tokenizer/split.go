@@ -1,9 +1,5 @@
 package tokenizer
 
-import (
-	"unicode/utf8"
-)
-
 // A splitter cuts text into the pieces of one Split pre-tokenizer: the matches of its pattern and the gaps between them.
 type splitter interface {
 	split(s string, each func(piece string))
@@ -183,7 +179,7 @@ func (gpt2) next(s string, at int) int {
 	class, n := classAt(s[at:])
 	end := at + n
 	if s[at] == '\'' {
-		if k := contraction(s[end:]); k > 0 && s[end]|0x20 == s[end] && s[end] < utf8.RuneSelf && lowercase(s[end:end+k]) {
+		if k := contraction(s[end:]); k > 0 && lowercase(s[end:end+k]) {
 			return end + k
 		}
 	}

@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -241,7 +243,7 @@ func TestTokensAreFoundByTheirText(t *testing.T) {
 		if b, ok := tok.Bytes(a.ID); !ok || string(b) != a.Content {
 			t.Errorf("%s: bytes %q", a.Content, b)
 		}
-		if !a.Isolating() || a.Special != strings.HasPrefix(a.Content, "<|") {
+		if a.Normalized || a.Special != strings.HasPrefix(a.Content, "<|") {
 			t.Errorf("%s: flags %+v", a.Content, a)
 		}
 	}
@@ -469,6 +471,52 @@ func TestWhatIsNoTokenizerIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+func TestClassesAreGosWhereGoKnowsTheCodePoint(t *testing.T) {
+	classes := map[uint8][]*unicode.RangeTable{
+		upper: {unicode.Lu, unicode.Lt}, lower: {unicode.Ll}, letter: {unicode.Lm, unicode.Lo}, mark: {unicode.M},
+		number: {unicode.N}, space: {unicode.White_Space}, punct: {unicode.P}, symbol: {unicode.S},
+	}
+	word := []*unicode.RangeTable{unicode.L, unicode.M, unicode.Nd, unicode.Nl, unicode.Pc, unicode.Other_Alphabetic, unicode.Join_Control}
+	later := 0
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		known := false
+		for class, tables := range classes {
+			if unicode.In(r, tables...) {
+				known = true
+				if classOf(r) != class {
+					t.Fatalf("U+%04X has class %d, want %d", r, classOf(r), class)
+				}
+			}
+		}
+		if unicode.In(r, word...) && !isWord(r) {
+			t.Fatalf("U+%04X is no word character", r)
+		}
+		if !known && classOf(r) != 0 {
+			later++
+		}
+	}
+	// Unicode 16 has 5,812 more letters, marks, numbers, punctuation and symbols than 15.
+	if unicode.Version == "15.0.0" && later != 5812 {
+		t.Errorf("%d code points that Go does not know", later)
+	}
+}
+
+func TestOneTokenizerServesManyGoroutines(t *testing.T) {
+	tok := bundle(t)
+	want := tok.Encode(strings.Join(traps, " "))
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 20 {
+				if got := tok.Encode(strings.Join(traps, " ")); !slices.Equal(got, want) {
+					t.Error("differs")
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
 
 func FuzzEncode(f *testing.F) {

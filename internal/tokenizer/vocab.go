@@ -10,7 +10,7 @@ import (
 // maxID bounds the ids of a file, so that a hostile one cannot ask for all memory.
 const maxID = 1 << 22
 
-// span is where a token's bytes lie in vocab.arena. n is absent+length, so that the zero span is no token.
+// span is where a token's bytes lie in vocab.arena. n is present plus the length, so that the zero span is no token.
 type span struct{ off, n uint32 }
 
 const present = 1 << 31
@@ -34,14 +34,7 @@ func newVocab(n int) *vocab {
 	return &vocab{slots: make([]slot, size), odd: map[string]token.ID{}}
 }
 
-// add enters a token under id; false if the id or the bytes are taken.
-func (v *vocab) add(b []byte, id uint32) bool {
-	off := uint32(len(v.arena))
-	v.arena = append(v.arena, b...)
-	return v.place(off, id) && v.index(id)
-}
-
-// place gives id the bytes from off to the end of the arena.
+// place gives id the bytes from off to the end of the arena; false if the id is taken.
 func (v *vocab) place(off, id uint32) bool {
 	if need := int(id) + 1; need > len(v.spans) {
 		v.spans = append(v.spans, make([]span, need-len(v.spans))...)
@@ -55,7 +48,7 @@ func (v *vocab) place(off, id uint32) bool {
 	return true
 }
 
-// index makes id findable by its bytes.
+// index makes id findable by its bytes; false if they are another token's.
 func (v *vocab) index(id uint32) bool {
 	b := v.bytes(id)
 	h := hashString(string(b))
@@ -93,7 +86,7 @@ func (v *vocab) find(s string) (uint32, bool) {
 	}
 }
 
-// spelled is the id of an entry as the file writes it.
+// spelled is the id of an entry as the file writes it. buf is scratch space, given back grown.
 func (v *vocab) spelled(s []byte, buf []byte) (uint32, []byte, bool) {
 	buf, ok := appendUnspelled(buf[:0], s)
 	if !ok {
@@ -130,8 +123,8 @@ func le64(s string) uint64 {
 		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
-// unspell maps the byte-level alphabet to bytes, less the 0 that marks what is not in it: value = byte + 1. Printable
-// Latin-1 stands for itself; the other 68 bytes are written U+0100 and on, in order.
+// unspell maps each code point of the byte-level alphabet to 1 + its byte, others to 0. Printable Latin-1 stands for
+// itself; the other 68 bytes are written from U+0100 on, in order.
 var unspell = func() (t [0x144]uint16) {
 	next := 0x100
 	for b := range 256 {
@@ -165,11 +158,12 @@ func appendUnspelled(dst, s []byte) ([]byte, bool) {
 
 // pairs maps two adjacent ids to their merge: rank<<32 | id of the result.
 type pairs struct {
-	slots []pair // open addressing, linear probing; a power of two; key 0 with merge 0 is empty
+	slots []pair // open addressing, linear probing; a power of two; empty where merge is noMerge
 }
 
 type pair struct{ key, merge uint64 }
 
+// noMerge is above every merge.
 const noMerge = ^uint64(0)
 
 func newPairs(n int) pairs {
@@ -195,7 +189,7 @@ func (p pairs) set(a, b uint32, merge uint64) {
 	}
 }
 
-// get is the merge of a and b, or noMerge, which is above every merge.
+// get is the merge of a and b, or noMerge.
 func (p pairs) get(a, b uint32) uint64 {
 	key, mask := pairKey(a, b), uint64(len(p.slots)-1)
 	for i := pairHash(key) & mask; ; i = (i + 1) & mask {

