@@ -63,8 +63,11 @@ type (
 		name string
 	}
 	itemExpr  struct{ e, key expr }
-	sliceExpr struct{ e, lo, hi, step expr }
-	callExpr  struct {
+	sliceExpr struct {
+		e, lo, hi, step expr
+		folded          bool
+	}
+	callExpr struct {
 		fn   expr
 		args callArgs
 		line int

@@ -167,7 +167,7 @@ func (r *run) sorted(vs []value, key func(value) value, reverse bool) []value {
 	return out
 }
 
-func flag(v value) bool { return v.k != kMissing && truth(v) }
+func isSet(v value) bool { return v.k != kMissing && truth(v) }
 
 func dictSort(r *run, v value, a args) value {
 	p := a.bind("dictsort", "case_sensitive", "by", "reverse")
@@ -190,11 +190,11 @@ func dictSort(r *run, v value, a args) value {
 		if by.s == "value" {
 			k = e.val
 		}
-		if !flag(p[0]) {
+		if !isSet(p[0]) {
 			k = ignoreCase(k)
 		}
 		return k
-	}, flag(p[2]))
+	}, isSet(p[2]))
 	out := make([]value, len(es))
 	for i, e := range es {
 		out[i] = tupleOf(e.key, e.val)
@@ -500,7 +500,7 @@ func extreme(name string) filterFunc {
 		get := r.getter(p[1])
 		key := func(v value) value {
 			v = get(v)
-			if !flag(p[0]) {
+			if !isSet(p[0]) {
 				v = ignoreCase(v)
 			}
 			return v
@@ -645,12 +645,12 @@ func sortFilter(r *run, v value, a args) value {
 		keys := make([]value, len(paths))
 		for i, get := range paths {
 			keys[i] = get(v)
-			if !flag(p[1]) {
+			if !isSet(p[1]) {
 				keys[i] = ignoreCase(keys[i])
 			}
 		}
 		return listOf(keys...)
-	}, flag(p[0]))...)
+	}, isSet(p[0]))...)
 }
 
 func stringFilter(r *run, v value, a args) value {
@@ -733,7 +733,7 @@ func truncateFilter(r *run, v value, a args) value {
 		return v
 	}
 	s := r.sliceStr(strArg("truncate", v), 0, keep, 1, false, true)
-	if !flag(p[1]) {
+	if !isSet(p[1]) {
 		if i := strings.LastIndexByte(s, ' '); i >= 0 {
 			s = s[:i]
 		}
@@ -758,7 +758,7 @@ func uniqueFilter(r *run, v value, a args) value {
 			}
 			r.charge(1)
 			k := get(x)
-			if !flag(p[0]) {
+			if !isSet(p[0]) {
 				k = ignoreCase(k)
 			}
 			if h := hash(k, 0); !seen[h] {

@@ -65,7 +65,7 @@ func fileSize(r *run, v value, a args) value {
 		refuse("TypeError: float() argument must be a string or a real number, not '%s'", typeName(v))
 	}
 	base, units := 1000.0, "kB MB GB TB PB EB ZB YB"
-	if flag(p[0]) {
+	if isSet(p[0]) {
 		base, units = 1024.0, "KiB MiB GiB TiB PiB EiB ZiB YiB"
 	}
 	if f == 1 {
@@ -95,7 +95,7 @@ func groupBy(r *run, v value, a args) value {
 	need("groupby", "attribute", p[0])
 	get := r.defaulted(p[0], p[1])
 	key := func(v value) value {
-		if v = get(v); !flag(p[2]) {
+		if v = get(v); !isSet(p[2]) {
 			v = ignoreCase(v)
 		}
 		return v
@@ -104,7 +104,7 @@ func groupBy(r *run, v value, a args) value {
 	var group []value
 	flush := func(name value) {
 		if len(group) > 0 {
-			if !flag(p[2]) {
+			if !isSet(p[2]) {
 				name = get(group[0])
 			}
 			t := tupleOf(name, listOf(group...))
@@ -146,13 +146,13 @@ func indentFilter(r *run, v value, a args) value {
 		refuse("MemoryError: a string of %d bytes", n)
 	}
 	var b strings.Builder
-	if flag(p[1]) {
+	if isSet(p[1]) {
 		b.WriteString(indent)
 	}
 	for i, l := range lines {
 		if i > 0 {
 			b.WriteByte('\n')
-			if l != "" || flag(p[2]) {
+			if l != "" || isSet(p[2]) {
 				b.WriteString(indent)
 			}
 		}

@@ -170,6 +170,9 @@ func (l *lexer) tagEnd(i int, sign byte) int {
 func (l *lexer) comment() {
 	i := strings.Index(l.src[l.pos:], "#}")
 	if i < 0 {
+		if l.pos == len(l.src) {
+			return // Jinja2 does not mind a comment that opens at the very end
+		}
 		l.fail("a comment without its end")
 	}
 	i += l.pos
@@ -197,6 +200,9 @@ func (l *lexer) raw() {
 	for at := l.pos; ; at += 2 {
 		i := strings.Index(l.src[at:], "{%")
 		if i < 0 {
+			if l.pos == len(l.src) {
+				return // nor a raw block
+			}
 			l.fail("a raw block without its end")
 		}
 		at += i

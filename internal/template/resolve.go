@@ -88,9 +88,11 @@ func (r *resolver) forLoop(s *scope, st *forStmt, soft bool) {
 		st.fn = fn
 	}
 	r.expr(s, st.iter, soft)
+	noLoopTarget(st.target, st.line)
+	noLoopTargets(st.body)
+	noLoopTargets(st.orElse)
 	st.scope = newScope(s, fn)
 	if st.recursive || mentions(st.body, "loop") {
-		r.noLoopTarget(st)
 		st.loopSlot = st.scope.param("loop")
 	}
 	st.scope.params(st.target)
@@ -112,10 +114,22 @@ func (r *resolver) forLoop(s *scope, st *forStmt, soft bool) {
 	r.body(st.elseScope, st.orElse, false)
 }
 
-func (r *resolver) noLoopTarget(st *forStmt) {
-	walk(st.target, func(e expr) {
+// noLoopTarget refuses an assignment to loop, which Jinja2 reserves within for.
+func noLoopTarget(target expr, line int) {
+	walk(target, func(e expr) {
 		if n, ok := e.(*nameExpr); ok && n.name == "loop" {
-			panic(badTemplate(st.line, "a loop cannot assign to 'loop'"))
+			panic(badTemplate(line, "nothing can be assigned to 'loop' within a loop"))
+		}
+	})
+}
+
+func noLoopTargets(body []stmt) {
+	eachStmt(body, func(st stmt) {
+		switch st := st.(type) {
+		case *setStmt:
+			noLoopTarget(st.target, st.line)
+		case *setBlock:
+			noLoopTarget(st.target, st.line)
 		}
 	})
 }
@@ -170,6 +184,8 @@ func (r *resolver) expr(s *scope, e expr, soft bool) {
 			e.fn = lib.filters[e.name]
 		case *testExpr:
 			e.fn = lib.tests[e.name]
+		case *sliceExpr:
+			e.folded = isConst(e)
 		}
 	})
 	if !soft {
@@ -200,4 +216,17 @@ func (r *resolver) known(e expr) {
 		}
 	}
 	children(e, r.known)
+}
+
+// isConst is whether Jinja2 computes e when it compiles. It then slices with the rules of an index: what cannot be
+// sliced gives an undefined value, no error.
+func isConst(e expr) bool {
+	switch e.(type) {
+	case *constExpr, *seqExpr, *dictExpr, *sliceExpr, *itemExpr, *signExpr, *notExpr:
+	default:
+		return false
+	}
+	all := true
+	children(e, func(c expr) { all = all && isConst(c) })
+	return all
 }

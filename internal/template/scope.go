@@ -318,7 +318,36 @@ func children(e expr, f func(expr)) {
 	}
 }
 
-// mentions is whether body reads one of name anywhere but in named blocks.
+// eachStmt calls f for the statements of body and of the bodies in them, but for named blocks.
+func eachStmt(body []stmt, f func(stmt)) {
+	for _, st := range body {
+		f(st)
+		switch st := st.(type) {
+		case *setBlock:
+			eachStmt(st.body, f)
+		case *forStmt:
+			eachStmt(st.body, f)
+			eachStmt(st.orElse, f)
+		case *ifStmt:
+			eachStmt(st.body, f)
+			eachStmt(st.orElse, f)
+		case *withStmt:
+			eachStmt(st.body, f)
+		case *macroStmt:
+			eachStmt(st.def.body, f)
+		case *callStmt:
+			eachStmt(st.def.body, f)
+		case *generationStmt:
+			eachStmt(st.def.body, f)
+		case *filterStmt:
+			eachStmt(st.body, f)
+		case *scopeStmt:
+			eachStmt(st.body, f)
+		}
+	}
+}
+
+// mentions is whether body reads name anywhere but in named blocks.
 func mentions(body []stmt, name string) bool {
 	found := false
 	see := func(es ...expr) {
@@ -330,49 +359,30 @@ func mentions(body []stmt, name string) bool {
 			})
 		}
 	}
-	var visit func(body []stmt)
-	def := func(d *macroDef) {
-		see(d.defaults...)
-		visit(d.body)
-	}
-	visit = func(body []stmt) {
-		for _, st := range body {
-			switch st := st.(type) {
-			case *outStmt:
-				see(st.e)
-			case *setStmt:
-				see(st.e)
-			case *setBlock:
-				see(st.filter)
-				visit(st.body)
-			case *forStmt:
-				see(st.iter, st.test)
-				visit(st.body)
-				visit(st.orElse)
-			case *ifStmt:
-				see(st.test)
-				visit(st.body)
-				visit(st.orElse)
-			case *withStmt:
-				see(st.vals...)
-				visit(st.body)
-			case *macroStmt:
-				def(st.def)
-			case *callStmt:
-				see(st.call)
-				def(st.def)
-			case *generationStmt:
-				def(st.def)
-			case *filterStmt:
-				see(st.filter)
-				visit(st.body)
-			case *scopeStmt:
-				visit(st.body)
-			case *refuseStmt:
-				see(st.e)
-			}
+	eachStmt(body, func(st stmt) {
+		switch st := st.(type) {
+		case *outStmt:
+			see(st.e)
+		case *setStmt:
+			see(st.e)
+		case *setBlock:
+			see(st.filter)
+		case *forStmt:
+			see(st.iter, st.test)
+		case *ifStmt:
+			see(st.test)
+		case *withStmt:
+			see(st.vals...)
+		case *macroStmt:
+			see(st.def.defaults...)
+		case *callStmt:
+			see(st.call)
+			see(st.def.defaults...)
+		case *filterStmt:
+			see(st.filter)
+		case *refuseStmt:
+			see(st.e)
 		}
-	}
-	visit(body)
+	})
 	return found
 }
