@@ -316,7 +316,9 @@ func (c *Config) checkVerifier() error {
 		return c.keyError("verifier.environment_mode", "is %q; it must be shared or separate", v.Mode)
 	}
 	if v.Environment != nil {
-		return c.checkEnvironment("verifier.environment", v.Environment)
+		if err := c.checkEnvironment("verifier.environment", v.Environment); err != nil {
+			return err
+		}
 	}
 	for _, x := range v.Collect {
 		if strings.TrimSpace(x.Command) == "" {
