@@ -135,8 +135,11 @@ func (d *driver) open(a args) {
 		MaxTokens: a.num("max_tokens", 99), MaxTurns: a.num("max_turns", 0), Processed: true, Live: a.has("live"),
 	}
 	d.cfg.Header.Trajectory = toyTrajectory
-	if a.named["marks"] == "tools" {
+	switch a.named["marks"] {
+	case "tools":
 		d.cfg.Classify = byTools
+	case "header":
+		d.cfg.Classify = func(e *CallArrived) (trajectory.Class, string) { return trajectory.Class(e.Marks["class"]), "header" }
 	}
 	d.s = New(d.cfg)
 	d.journal = trajectory.New(d.s.Tree().Header())
@@ -184,7 +187,8 @@ func (d *driver) call(a args, lines []string) *CallArrived {
 	}
 	d.last = r.Messages
 	return &CallArrived{Request: r, Session: a.named["session"], ParentSession: a.named["parent"],
-		Idempotency: a.named["key"], RetryCount: a.num("retry", 0), At: d.now}
+		Idempotency: a.named["key"], RetryCount: a.num("retry", 0),
+		Marks: map[string]string{"class": a.named["mark"]}, At: d.now}
 }
 
 // message reads one line of a request:

@@ -190,6 +190,7 @@ func (s *Session) end() {
 		return
 	}
 	s.released = true
+	s.memo = family.Memo{}
 	s.append(Append{End: &end})
 }
 

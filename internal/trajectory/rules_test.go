@@ -175,6 +175,8 @@ func TestFates(t *testing.T) {
 		{"same key, the first went on", twin(func(a, b *Turn) { a.Idempotency, b.Idempotency = "k", "k" }),
 			func(x *Tree) { deliver(x, DeliveryDelivered, DeliveryDelivered); follow(x, 1) }, DefaultPolicy(),
 			[]Fate{{FateTrained, "", 0}, {FateDiscarded, DropRetry, 1}, {FateMasked, MaskAmbiguous, 0}}},
+		{"same key, both went on", twin(func(a, b *Turn) { a.Idempotency, b.Idempotency = "k", "k" }), func(x *Tree) { follow(x, 1); follow(x, 2) }, DefaultPolicy(),
+			[]Fate{{FateTrained, "", 0}, {FateTrained, "", 0}, {FateMasked, MaskAmbiguous, 0}, {FateMasked, MaskAmbiguous, 0}}},
 		{"same key although they overlap", twin(func(a, b *Turn) { a.Idempotency, b.Idempotency, b.Started = "k", "k", 15 }),
 			func(x *Tree) { deliver(x, DeliveryDelivered, DeliveryDelivered) }, DefaultPolicy(),
 			[]Fate{{FateDiscarded, DropRetry, 2}, {FateTrained, "", 0}}},
