@@ -5,6 +5,7 @@ import "github.com/spf13/cobra"
 // verbs lists the commands in the order in which people meet them.
 func (a *app) verbs() []*cobra.Command {
 	return []*cobra.Command{
+		a.quickstart(),
 		a.sidecar(), a.trial(), a.materialize(), a.verify(), a.explain(), a.inspect(), a.version(), a.agent(),
 	}
 }
