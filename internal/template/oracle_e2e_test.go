@@ -24,9 +24,9 @@ type oracle struct {
 	out *bufio.Reader
 }
 
-func startOracle(t *testing.T) *oracle {
+func startOracle(t *testing.T, args ...string) *oracle {
 	t.Helper()
-	cmd := exec.Command(testkit.Python(t), "testdata/oracle.py")
+	cmd := exec.Command(testkit.Python(t), append([]string{"testdata/oracle.py"}, args...)...)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -54,12 +54,16 @@ func (o *oracle) render(src, vars string) (text string, refusal string) {
 	for _, n := range []int{noon.Year, noon.Month, noon.Day, noon.Hour, noon.Minute, noon.Second} {
 		now = append(now, ojson.IntOf(int64(n)))
 	}
-	line := ojson.ObjectOf(
+	return o.ask(ojson.ObjectOf(
 		ojson.Member{Key: "template", Value: ojson.StringOf(src)},
 		ojson.Member{Key: "vars", Value: ojson.StringOf(vars)},
 		ojson.Member{Key: "now", Value: ojson.ArrayOf(now...)},
-	).Raw()
-	if _, err := o.in.Write(append(line, '\n')); err != nil {
+	))
+}
+
+func (o *oracle) ask(question ojson.Value) (text string, refusal string) {
+	o.t.Helper()
+	if _, err := o.in.Write(append(question.Raw(), '\n')); err != nil {
 		o.t.Fatal(err)
 	}
 	reply, err := o.out.ReadBytes('\n')
@@ -81,16 +85,21 @@ func (o *oracle) render(src, vars string) (text string, refusal string) {
 func (o *oracle) compare(name, src, vars string) bool {
 	o.t.Helper()
 	want, refusal := o.render(src, vars)
-	got, err := renderRaw(o.t, src, vars)
+	return agree(o.t, name, src, vars, want, refusal)
+}
+
+func agree(t *testing.T, name, src, vars, want, refusal string) bool {
+	t.Helper()
+	got, err := renderRaw(t, src, vars)
 	switch {
 	case err != nil && refusal != "":
 		return true
 	case err != nil:
-		o.t.Errorf("%s: refused (%v); Python gives\n%.2000s", name, err, want)
+		t.Errorf("%s: refused (%v); Python gives\n%.2000s", name, err, want)
 	case refusal != "":
-		o.t.Errorf("%s: Python refuses (%s); here it gives\n%.2000s", name, refusal, got)
+		t.Errorf("%s: Python refuses (%s); here it gives\n%.2000s", name, refusal, got)
 	case got != want:
-		o.t.Errorf("%s: %s", name, firstDifference(got, want))
+		t.Errorf("%s: %s", name, firstDifference(got, want))
 	default:
 		return true
 	}
