@@ -294,6 +294,7 @@ func (v *verifier) messages(t *turn) error {
 
 func (v *verifier) echoes(t *turn) error {
 	v.begin(ClaimEchoes)
+	parent := false
 	for i, e := range t.Echoes {
 		switch {
 		case !oneOf(string(e.Verdict), "exact", "equivalent", "rewritten", "foreign"):
@@ -308,7 +309,11 @@ func (v *verifier) echoes(t *turn) error {
 		if e.Turn > 0 {
 			v.get(e.Turn).echoed = true
 		}
+		parent = parent || e.Turn == t.Parent
 		v.count(1)
+	}
+	if t.Why == "echo" && t.Parent > 0 && !parent {
+		return v.fail(t.Seq, -1, "it was placed by an echo of turn %d, which is not recorded", t.Parent)
 	}
 	return nil
 }

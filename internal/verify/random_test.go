@@ -25,12 +25,11 @@ type world struct {
 	turns []*trajectory.Turn
 	full  [][]token.ID // checkpoints
 	plen  []int
-	state map[trajectory.Seq]trajectory.Delivery
 	ended int64
 }
 
 func randomArtifact(t testing.TB, seed uint64) (*world, []byte) {
-	w := &world{t: t, r: rand.New(rand.NewPCG(seed, 42)), w: artifact.NewWriter(), state: map[trajectory.Seq]trajectory.Delivery{}}
+	w := &world{t: t, r: rand.New(rand.NewPCG(seed, 42)), w: artifact.NewWriter()}
 	h := trajectory.Header{Identities: trajectory.Identities{Trajectory: fmt.Sprint("trj_", seed), Run: "run", Group: "g"},
 		Custody: "host", Prompt: "full_history", RenderBy: "tito", Policy: w.policy(), VocabSize: 50, Stops: []token.ID{stopID}}
 	if w.chance(5, 6) {
@@ -117,7 +116,6 @@ func (w *world) deliver(n *trajectory.Turn) {
 	if w.chance(1, 3) {
 		d.State = []trajectory.Delivery{"undelivered", "ambiguous", "aborted"}[w.r.IntN(3)]
 	}
-	w.state[n.Seq] = d.State
 	w.add(w.w.Delivery(d))
 }
 
@@ -167,7 +165,7 @@ func (w *world) prompt(n *trajectory.Turn) []token.ID {
 			e.Verdict = []trajectory.Verdict{"equivalent", "rewritten"}[w.r.IntN(2)]
 		}
 		n.Echoes = []trajectory.Echo{e}
-		if s := w.state[p.Seq]; w.chance(1, 10) && s == trajectory.DeliveryDelivered {
+		if w.chance(1, 10) {
 			n.Echoes, n.Why = nil, "prefix"
 		}
 		prompt = w.leave(p)

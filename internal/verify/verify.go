@@ -85,7 +85,7 @@ const (
 	ClaimVersions   = "versions"   // version spans cover the completion
 	ClaimCalls      = "calls"      // call ids are unique and their spans lie in the completion
 	ClaimMessages   = "messages"   // every message, tools array and settings is in the file, with its hash
-	ClaimEchoes     = "echoes"     // an echo names a message of the request and an earlier turn
+	ClaimEchoes     = "echoes"     // an echo names a message of the request and an earlier turn; the parent's is there
 	ClaimDelivery   = "delivery"   // deliveries name a turn and a known state
 	ClaimSegments   = "segments"   // a segment's ids are what its turns' engines consumed and sampled
 	ClaimOnce       = "once"       // an id trains at most once
