@@ -85,7 +85,16 @@ func (h *Harness) Setup(ctx context.Context, env harness.Env) error {
 		return fault.Wrap(fault.HarnessFailed, err, "writing Pi's settings")
 	}
 	defer os.RemoveAll(dir)
-	for name, v := range map[string]any{"models.json": models(env), "settings.json": settings()} {
+	if err := WriteSettings(dir, env.Endpoint, env.ContextWindow, env.MaxTokens); err != nil {
+		return err
+	}
+	return env.Sandbox.Upload(ctx, dir, agentDir)
+}
+
+// WriteSettings writes what Pi reads from its folder (PI_CODING_AGENT_DIR): one provider, tito, with the policy as its model,
+// whose key is in the environment as TITO_API_KEY. A contextWindow or maxTokens of 0 is Pi's usual one.
+func WriteSettings(dir string, at harness.Endpoint, contextWindow, maxTokens int) error {
+	for name, v := range map[string]any{"models.json": models(at, contextWindow, maxTokens), "settings.json": settings()} {
 		b, err := json.MarshalIndent(v, "", "  ")
 		if err != nil {
 			return err
@@ -94,23 +103,23 @@ func (h *Harness) Setup(ctx context.Context, env harness.Env) error {
 			return fault.Wrap(fault.HarnessFailed, err, "writing Pi's settings")
 		}
 	}
-	return env.Sandbox.Upload(ctx, dir, agentDir)
+	return nil
 }
 
 type object = map[string]any
 
 // models declares one provider with one model: the policy. The key stays in the environment.
-func models(env harness.Env) any {
+func models(at harness.Endpoint, contextWindow, maxTokens int) any {
 	return object{"providers": object{"tito": object{
-		"baseUrl": env.Endpoint.BaseURL, "api": "openai-completions", "apiKey": "$TITO_API_KEY",
+		"baseUrl": at.BaseURL, "api": "openai-completions", "apiKey": "$TITO_API_KEY",
 		"compat": object{
 			"sendSessionAffinityHeaders": true, "sessionAffinityFormat": "openai", "supportsDeveloperRole": false,
 			"supportsStore": false, "maxTokensField": "max_tokens", "requiresNonNullAssistantContent": true,
 			"thinkingFormat": "qwen-chat-template",
 		},
 		"models": []any{object{
-			"id": env.Endpoint.Model, "name": env.Endpoint.Model, "reasoning": true, "input": []string{"text"},
-			"contextWindow": or(env.ContextWindow, defaultContext), "maxTokens": or(env.MaxTokens, defaultMaxTokens),
+			"id": at.Model, "name": at.Model, "reasoning": true, "input": []string{"text"},
+			"contextWindow": or(contextWindow, defaultContext), "maxTokens": or(maxTokens, defaultMaxTokens),
 			"cost":           object{"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0},
 			"samplingParams": object{"temperature": 1, "top_p": 1},
 		}},
