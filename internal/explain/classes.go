@@ -179,6 +179,15 @@ func (d *diff) sameText() (Class, bool) {
 	return BPEMerge, true
 }
 
+// mergedAtBorder is whether the difference begins in the last ids of the parent's prompt and both sides read the same there:
+// the encoder joins across the border what engine and policy kept apart.
+func (d *diff) mergedAtBorder() (Class, bool) {
+	first := d.o.Decode(stretch(d.was, d.at, d.at+1))
+	other := d.o.Decode(stretch(d.now, d.at, d.at+1))
+	n := commonText(d.wasText, d.nowText)
+	return BPEMerge, first != "" && other != "" && n >= max(len(first), len(other))
+}
+
 func commonText(a, b string) int {
 	n := min(len(a), len(b))
 	for i := range n {
@@ -209,6 +218,9 @@ func (d *diff) classifyPrompt() (Class, string) {
 	if d.edited < 0 {
 		if d.injected() {
 			return InjectedSpecial, "the text spells a special token"
+		}
+		if c, ok := d.mergedAtBorder(); ok {
+			return c, "the prompt's last ids and the answer's first are one id when the text is encoded again"
 		}
 		return RenderedDifferently, "the messages are the same"
 	}

@@ -243,8 +243,23 @@ func (d *diff) item() Item {
 	if it.Class, it.Note = d.classify(it); it.Class == ThinkingStripped {
 		it.Field = fieldReasoning
 	}
+	if it.Class == BPEMerge && d.owner == nil {
+		d.blameAnswer(&it)
+	}
 	it.Avoid = d.avoid(it.Class)
 	return it
+}
+
+// blameAnswer names the answer whose first text joined with the prompt before it.
+func (d *diff) blameAnswer(it *Item) {
+	e := d.echoOf(d.base)
+	if e == nil {
+		return
+	}
+	it.Message, it.Role, it.Field, it.Sampled = e.Message, "assistant", fieldContent, d.base
+	if d.t.Turn(d.base).Reply.Reasoning.S != "" {
+		it.Field = fieldReasoning
+	}
 }
 
 // avoid names the setting that would avoid the item.
