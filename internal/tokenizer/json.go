@@ -196,15 +196,15 @@ func (c *cursor) uint() uint32 {
 	return uint32(n)
 }
 
-// skip passes over one value and returns its bytes.
-func (c *cursor) skip() []byte {
+// skip passes over one value and returns a cursor that reads it, nil after an error.
+func (c *cursor) skip() *cursor {
 	c.peek()
 	start := c.i
 	c.value(0, false)
 	if c.err != nil {
 		return nil
 	}
-	return c.b[start:c.i]
+	return &cursor{b: c.b[:c.i], i: start}
 }
 
 // value is a JSON value: nil, bool, float64, string, []any or map[string]any. Without keep it is only checked.

@@ -29,7 +29,7 @@ func Load(data []byte) (*Tokenizer, error) {
 // file is a tokenizer.json by its sections. The model's two large ones stay JSON; the rest are trees.
 type file struct {
 	top, model    map[string]any
-	vocab, merges []byte
+	vocab, merges *cursor
 }
 
 func sections(data []byte) (file, error) {
@@ -206,10 +206,9 @@ func (t *Tokenizer) readModel(f file) error {
 	return nil
 }
 
-func (m *bpe) readVocab(raw []byte) error {
-	c := &cursor{b: raw}
-	v := newVocab(bytes.Count(raw, []byte{':'}))
-	v.arena = make([]byte, 0, len(raw)/3)
+func (m *bpe) readVocab(c *cursor) error {
+	v := newVocab(bytes.Count(c.b[c.i:], []byte{':'}))
+	v.arena = make([]byte, 0, (len(c.b)-c.i)/3)
 	c.object(func(key []byte) {
 		off := uint32(len(v.arena))
 		plain := true
@@ -220,7 +219,6 @@ func (m *bpe) readVocab(raw []byte) error {
 			}
 			v.arena = append(v.arena[:off], key...)
 		}
-		spelling := key
 		id := c.uint()
 		switch {
 		case c.err != nil:
@@ -228,9 +226,7 @@ func (m *bpe) readVocab(raw []byte) error {
 			c.fail("id %d is above %d", id, maxID)
 		case !v.place(off, id):
 			c.fail("id %d comes twice in vocab", id)
-		case !plain:
-			v.odd[string(spelling)] = token.ID(id)
-		case !v.index(id):
+		case plain && !v.index(id), !plain && !v.keepOdd(id):
 			c.fail("an entry of vocab comes twice: %q", v.bytes(id))
 		}
 	})
@@ -252,8 +248,7 @@ func (m *bpe) readVocab(raw []byte) error {
 type merge struct{ a, b, to uint32 }
 
 // readMerges reads merges written as "a b" or as ["a", "b"].
-func (m *bpe) readMerges(raw []byte) error {
-	c := &cursor{b: raw}
+func (m *bpe) readMerges(c *cursor) error {
 	var list []merge
 	var buf, both []byte
 	id := func(spelling []byte) (id uint32) {

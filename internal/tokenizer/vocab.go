@@ -64,6 +64,14 @@ func (v *vocab) index(id uint32) bool {
 	}
 }
 
+// keepOdd makes id findable by its spelling; false if that is another token's.
+func (v *vocab) keepOdd(id uint32) bool {
+	spelling := string(v.bytes(id))
+	_, twice := v.odd[spelling]
+	v.odd[spelling] = token.ID(id)
+	return !twice
+}
+
 // bytes are those of a known id.
 func (v *vocab) bytes(id uint32) []byte {
 	s := v.spans[id]
