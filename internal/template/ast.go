@@ -59,8 +59,9 @@ type (
 		e     expr
 	}
 	attrExpr struct {
-		e    expr
-		name string
+		e     expr
+		name  string
+		plain bool // no dict has an attribute of that name: on a dict it can only be a key
 	}
 	itemExpr  struct{ e, key expr }
 	sliceExpr struct {

@@ -40,6 +40,9 @@ func isDunder(name string) bool {
 
 // attribute is Python's getattr on the object itself, under the sandbox.
 func (r *run) attribute(v value, name string) (value, bool) {
+	if v.k == kLoop {
+		return v.o.(*loop).attr(name)
+	}
 	if m := r.methodOf(v, name); m != nil {
 		return value{k: kFunc, o: &function{name, v, m}}, true
 	}
@@ -49,8 +52,6 @@ func (r *run) attribute(v value, name string) (value, bool) {
 	switch v.k {
 	case kSpace:
 		return v.o.(*space).d.getStr(name)
-	case kLoop:
-		return v.o.(*loop).attr(name)
 	case kMacro:
 		return v.o.(*macro).attr(name)
 	case kObject:
@@ -107,19 +108,13 @@ func numberAttr(v value, name string) (value, bool) {
 }
 
 func noAttribute(v value, name string) value {
-	return undefined("'" + typeName(v) + " object' has no attribute '" + name + "'")
+	return value{k: kUndef, s: name, n: int64(v.k), o: noName}
 }
 
 // getattr is v.name: the object's own attribute first, then its item.
 func (r *run) getattr(v value, name string) value {
 	if v.k <= kUndef {
 		refuseUndefined(v)
-	}
-	if v.k == kDict && dictMethods[name] == nil && !unsafeNames[kDict][name] && !isDunder(name) {
-		if x, ok := v.dict().getStr(name); ok {
-			return x
-		}
-		return noAttribute(v, name)
 	}
 	if x, ok := r.attribute(v, name); ok {
 		return x

@@ -27,7 +27,14 @@ type hashKey struct {
 const linearMax = 8
 
 func (d *dict) entries() []entry {
-	if d.list == nil && d.src.Len() > 0 {
+	if d.list == nil {
+		d.load()
+	}
+	return d.list
+}
+
+func (d *dict) load() {
+	if d.src.Len() > 0 {
 		ms := d.src.Members()
 		d.list = make([]entry, 0, len(ms))
 		dup := d.src.HasDuplicates()
@@ -39,7 +46,6 @@ func (d *dict) entries() []entry {
 			}
 		}
 	}
-	return d.list
 }
 
 func (d *dict) len() int { return len(d.entries()) }
@@ -48,7 +54,7 @@ func (d *dict) getStr(key string) (value, bool) {
 	es := d.entries()
 	if len(es) <= linearMax {
 		for i := range es {
-			if es[i].key.k == kStr && es[i].key.s == key {
+			if es[i].key.s == key && es[i].key.k == kStr {
 				return es[i].val, true
 			}
 		}

@@ -5,7 +5,7 @@ func (e *constExpr) eval(r *run, f *frame) value { return e.v }
 func (e *nameExpr) eval(r *run, f *frame) value {
 	v := f.up(e.up).slots[e.slot]
 	if v.k == kMissing {
-		return undefined("'" + e.name + "' is undefined")
+		return value{k: kUndef, s: e.name, o: noName}
 	}
 	return v
 }
@@ -148,7 +148,16 @@ func (e *signExpr) eval(r *run, f *frame) value {
 	return v
 }
 
-func (e *attrExpr) eval(r *run, f *frame) value { return r.getattr(e.e.eval(r, f), e.name) }
+func (e *attrExpr) eval(r *run, f *frame) value {
+	v := e.e.eval(r, f)
+	if v.k == kDict && e.plain {
+		if x, ok := v.dict().getStr(e.name); ok {
+			return x
+		}
+		return noAttribute(v, e.name)
+	}
+	return r.getattr(v, e.name)
+}
 
 func (e *itemExpr) eval(r *run, f *frame) value {
 	v := e.e.eval(r, f)

@@ -346,7 +346,7 @@ func (p *parser) attribute(e expr) expr {
 	t := p.next()
 	switch {
 	case t.kind == tokName:
-		return &attrExpr{e, t.text}
+		return &attrExpr{e: e, name: t.text, plain: dictMethods[t.text] == nil && !unsafeNames[kDict][t.text] && !isDunder(t.text)}
 	case t.kind == tokNumber && t.num.isInt():
 		return &itemExpr{e, &constExpr{t.num}}
 	}

@@ -215,9 +215,13 @@ func typeName(v value) string {
 	case kRange:
 		return "range"
 	case kView:
-		return "dict_" + v.o.(*view).what
+		if w, ok := v.o.(*view); ok {
+			return "dict_" + w.what
+		}
 	case kIter:
-		return v.o.(*iterator).name
+		if i, ok := v.o.(*iterator); ok {
+			return i.name
+		}
 	case kFunc:
 		return "function"
 	case kMacro:
