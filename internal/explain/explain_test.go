@@ -224,10 +224,6 @@ var cases = []struct {
 		ask("fabric<e>", "", "fabric"),
 		then("f~ab~ric<e>"+goOn, said("", "fabric"), on),
 	}, want{trajectory.Realign, explain.BPEMerge, 2, "content", 1}},
-	{"TheAnswersFirstIdJoinsWithThePromptsLast", []call{
-		{prompt: head + "a", msgs: []chat.Message{sys, hi}, completion: "bc<e>", reply: answered("", "", "bc")},
-		{prompt: head + "~ab~c<e>" + goOn + "a", msgs: []chat.Message{sys, hi, said("", "bc"), on}, completion: "bye<e>"},
-	}, want{trajectory.Split, explain.BPEMerge, 2, "content", 1}},
 	{"ArgumentsAreSerialisedAgain", []call{
 		ask(`<call>{"name": "f", "arguments": {"x":1}}</call><e>`, "", "", "c1", `{"x":1}`),
 		then(`<call>{"name": "f", "arguments": {"x": 1}}</call><e>`+"\n[tool]ok<e>\n[assistant]", said("", "", "c1", `{"x": 1}`), result("c1", "ok")),
@@ -304,6 +300,10 @@ var cases = []struct {
 		ask("hello<e>", "", "hello"),
 		{prompt: "!" + head + "hello<e>" + goOn, msgs: []chat.Message{sys, hi, said("", "hello"), on}, completion: "bye<e>"},
 	}, want{trajectory.Split, explain.RenderedDifferently, -1, "", 0}},
+	{"TheAnswersFirstIdJoinsWithThePromptsLast", []call{
+		{prompt: head + "a", msgs: []chat.Message{sys, hi}, completion: "bc<e>", reply: answered("", "", "bc")},
+		{prompt: head + "~ab~c<e>" + goOn + "a", msgs: []chat.Message{sys, hi, said("", "bc"), on}, completion: "bye<e>"},
+	}, want{trajectory.Split, explain.BPEMerge, 2, "content", 1}},
 }
 
 func TestEveryClassIsToldFromTheOthers(t *testing.T) {

@@ -24,7 +24,7 @@ import (
 const Pinned = "1.6.0"
 
 const (
-	modules  = "/opt/pi/node_modules" // where Home's packages are seen in the sandbox
+	modules  = "/harness/pi/node_modules" // where Home's packages are seen in the sandbox
 	agentDir = "/tmp/pi-agent"        // Pi's own settings and sessions
 	packageN = "@earendil-works/pi-coding-agent"
 
