@@ -201,7 +201,7 @@ func exceptionName(c fault.Code) string {
 func trace(err error) string {
 	var b strings.Builder
 	for ; err != nil; err = errors.Unwrap(err) {
-		if e, ok := err.(*fault.Error); ok {
+		if e, ok := err.(*fault.Error); ok { //nolint:errorlint // each link of the chain is looked at by itself
 			fmt.Fprintf(&b, "%s: %s\n", e.Code, e.Msg)
 		} else if errors.Unwrap(err) == nil {
 			fmt.Fprintf(&b, "%v\n", err)
