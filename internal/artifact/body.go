@@ -43,29 +43,38 @@ var (
 	})
 )
 
-// pack makes the stored body of a payload given in parts. Each part becomes a block of its own, so that columns with
-// different statistics do not share entropy tables.
+// pack makes the stored body of a payload given in parts, compressed where that is shorter.
 func pack(parts ...[]byte) (enc byte, body []byte) {
 	size := 0
 	for _, p := range parts {
 		size += len(p)
 	}
 	var out bytes.Buffer
-	_ = binary.Write(&out, binary.LittleEndian, uint32(size))
-	e := encoders.Get().(*zstd.Encoder)
-	e.Reset(&out)
-	for _, p := range parts {
-		if len(p) > 0 {
-			e.Write(p) // a bytes.Buffer does not fail
-			e.Flush()
-		}
-	}
-	e.Close()
-	encoders.Put(e)
-	if out.Len() < size && size <= maxRatio*out.Len() {
+	if err := compress(&out, uint32(size), parts); err == nil && out.Len() < size && size <= maxRatio*out.Len() {
 		return encZstd, out.Bytes()
 	}
 	return encRaw, bytes.Join(parts, nil)
+}
+
+// compress writes an encZstd body. Each part becomes a block of its own, so that columns with different statistics do not
+// share entropy tables.
+func compress(out *bytes.Buffer, size uint32, parts [][]byte) error {
+	out.Write(binary.LittleEndian.AppendUint32(nil, size))
+	e := encoders.Get().(*zstd.Encoder)
+	defer encoders.Put(e)
+	e.Reset(out)
+	for _, p := range parts {
+		if len(p) == 0 {
+			continue
+		}
+		if _, err := e.Write(p); err != nil {
+			return err
+		}
+		if err := e.Flush(); err != nil {
+			return err
+		}
+	}
+	return e.Close()
 }
 
 // unpack returns the payload of a stored body. It may lie in body or in scratch, which it returns grown.

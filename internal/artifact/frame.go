@@ -56,12 +56,11 @@ func headCheck(head []byte) uint16 { return uint16(crc32.ChecksumIEEE(head[:6]))
 
 // frame is one record as it lies in a file.
 type frame struct {
-	typ      Type
-	enc      byte
-	body     []byte
-	size     int // of the whole frame
-	link     trajectory.Hash
-	badChain bool
+	typ  Type
+	enc  byte
+	body []byte
+	size int // of the whole frame
+	link trajectory.Hash
 }
 
 // readFrame reads the frame at the start of b. prev is the link before it. i and at say where for errors.

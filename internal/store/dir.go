@@ -114,7 +114,7 @@ func WriteFile(path string, data []byte, perm fs.FileMode) (err error) {
 	defer func() {
 		if err != nil {
 			f.Close()
-			os.Remove(f.Name())
+			_ = os.Remove(f.Name()) // the first error is the one to tell
 		}
 	}()
 	if _, err = f.Write(data); err != nil {
