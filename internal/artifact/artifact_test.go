@@ -304,6 +304,16 @@ func TestRewindTakesBackWhatCouldNotBeAppended(t *testing.T) {
 	}
 }
 
+func TestAFileWithoutAHeaderIsNoTree(t *testing.T) {
+	rec, err := Recover([]byte(Preamble))
+	if err != nil || rec.File != nil || rec.Valid != 0 {
+		t.Fatal(rec, err)
+	}
+	if _, err := ToTree(rec.File); fault.CodeOf(err) != fault.ArtifactTruncated {
+		t.Error(err)
+	}
+}
+
 func TestHostileLengthsAreRefusedBeforeMemoryIsTaken(t *testing.T) {
 	_, zeros := pack(bytes.Repeat([]byte("a"), 200*1000)) // honest: within the ratio or stored raw
 	if len(zeros) > 200*1000 {

@@ -5,8 +5,12 @@ import (
 	"github.com/tito-rl/tito/internal/trajectory"
 )
 
-// ToTree builds the trajectory that f records.
+// ToTree builds the trajectory that f records. A nil File, of which not even a header was whole, is
+// [fault.ArtifactTruncated].
 func ToTree(f *File) (*trajectory.Tree, error) {
+	if f == nil {
+		return nil, fault.New(fault.ArtifactTruncated, "the file ends before its header record")
+	}
 	t := trajectory.New(f.Header)
 	for i := range f.Records {
 		r := &f.Records[i]

@@ -58,6 +58,9 @@ func (w *Writer) Blob(b []byte) ([]byte, trajectory.Hash, error) {
 	if w.s.number[h] != 0 {
 		return nil, h, nil
 	}
+	if len(b) > maxBody {
+		return nil, h, refuse(fmt.Errorf("a blob of %d bytes", len(b)))
+	}
 	if err := w.s.addBlob(h); err != nil {
 		return nil, h, refuse(err)
 	}
