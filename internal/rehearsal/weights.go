@@ -174,7 +174,7 @@ func (c *Cursor) Next(u float64) (token.ID, float64, bool) {
 	}
 	top, total := c.mass(c.lo, c.hi)
 	goal, seen := u*total, 0.0
-	from, to := c.lo, c.lo
+	var from, to int
 	for from = c.lo; ; from = to {
 		to = c.child(from)
 		for _, q := range c.paths[from:to] {

@@ -95,7 +95,7 @@ func Collect(ctx context.Context, e engine.Engine, r engine.Request) Result {
 	if err != nil {
 		return Result{Code: fault.CodeOf(err)}
 	}
-	defer st.Close()
+	defer func() { _ = st.Close() }()
 	for {
 		c, err := st.Next()
 		if errors.Is(err, io.EOF) {

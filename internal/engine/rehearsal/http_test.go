@@ -3,6 +3,7 @@ package rehearsal
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -203,7 +204,7 @@ func TestADropReallyCutsTheConnection(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := io.ReadAll(res.Body)
-		if err != io.ErrUnexpectedEOF || len(got) == 0 || strings.Contains(string(got), "[DONE]") {
+		if !errors.Is(err, io.ErrUnexpectedEOF) || len(got) == 0 || strings.Contains(string(got), "[DONE]") {
 			t.Errorf("read %d bytes, then %v", len(got), err)
 		}
 		res.Body.Close()

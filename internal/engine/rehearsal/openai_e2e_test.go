@@ -63,9 +63,11 @@ func TestE2EOpenAIsClientUnderstandsTheServer(t *testing.T) {
 		key := fmt.Sprint("key-", i)
 		cmd := exec.CommandContext(t.Context(), python, "-c", openaiClient, srv.URL+"/v1", string(list), key)
 		cmd.Env = []string{"NO_PROXY=*"}
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
 		out, err := cmd.Output()
 		if err != nil {
-			t.Fatalf("%v: %s", err, err.(*exec.ExitError).Stderr)
+			t.Fatalf("%v: %s", err, &stderr)
 		}
 		d := json.NewDecoder(bytes.NewReader(out))
 		var whole, stream, refused heard

@@ -81,13 +81,17 @@ func (s *stream) Close() error {
 func (s *stream) read() error {
 	line, err := s.line()
 	if err != nil {
-		if e := gone(s.ctx); e != nil {
-			if s.n > 0 && fault.CodeOf(e) == fault.EngineUnreachable {
-				return &fault.Error{Code: fault.EngineCut, Msg: "the engine's stream stood still", Err: e.(*fault.Error).Err}
-			}
+		switch e := gone(s.ctx); {
+		case e == nil:
+		case s.n > 0 && fault.CodeOf(e) == fault.EngineUnreachable:
+			return &fault.Error{Code: fault.EngineCut, Msg: "the engine's stream stood still", Err: errors.Unwrap(e)}
+		default:
 			return e
 		}
-		return fault.Wrap(fault.EngineCut, err, "the engine's stream broke before its end, after %d ids", s.n)
+		if errors.Is(err, io.EOF) { // in the chain it would read as the answer's own end
+			return fault.New(fault.EngineCut, "the engine's stream ended before its answer, after %d ids", s.n)
+		}
+		return fault.Wrap(fault.EngineCut, err, "the engine's stream broke after %d ids", s.n)
 	}
 	data, ok := bytes.CutPrefix(line, []byte("data:"))
 	if !ok {

@@ -3,6 +3,7 @@ package vllm
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -91,11 +92,11 @@ func ask(c *Client) (enginetest.Result, error) {
 	if err != nil {
 		return enginetest.Result{Code: fault.CodeOf(err)}, err
 	}
-	defer st.Close()
+	defer func() { _ = st.Close() }()
 	var out enginetest.Result
 	for {
 		k, err := st.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			out.Final = st.Final()
 			return out, nil
 		}
@@ -321,7 +322,7 @@ func TestAnEngineThatIsNotThereIsUnreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	addr := l.Addr().String()
-	l.Close()
+	_ = l.Close()
 	c, err := New(Config{URL: "http://" + addr})
 	if err != nil {
 		t.Fatal(err)
