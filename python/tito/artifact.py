@@ -144,7 +144,8 @@ def _turn(payload: bytes) -> Turn:
     ids, *floats = columns
     logprobs, raw = [((c >> 1) | (c << 31)).view("<f4") for c in floats]
     split = facts["suffix"]
-    logprobs, raw = logprobs if "logprobs" in facts else None, raw if "raw_logprobs" in facts else None
+    logprobs = None if facts.get("logprobs") is None else logprobs
+    raw = None if facts.get("raw_logprobs") is None else raw
     return Turn(facts["seq"], ids[:split], ids[split:], logprobs, raw, facts)
 
 
