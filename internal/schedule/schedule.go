@@ -166,7 +166,8 @@ type StepReport struct {
 	Groups  int            `json:"groups"` // trained on
 	Dropped map[string]int `json:"dropped,omitempty"`
 	Retries int            `json:"retries"`
-	Lost    map[string]int `json:"lost,omitempty"` // members given up, by fault code
+	Failed  map[string]int `json:"failed,omitempty"` // tries that broke, by fault code
+	Lost    map[string]int `json:"lost,omitempty"`   // members given up, by fault code
 }
 
 // Effect is one thing to do.
@@ -179,6 +180,7 @@ type Effect struct {
 	Version int
 	Reason  string
 	Report  StepReport
+	Scored  []Attempt // of a Report: the attempts that gave the step's rewards
 }
 
 // Scheduler is the state machine. It is not safe for concurrent use.
@@ -234,6 +236,19 @@ func (s *Scheduler) Done() bool { return s.s.Phase == phaseDone }
 
 // Position is the step under way and the version published last.
 func (s *Scheduler) Position() (step, version int) { return s.s.Step, s.s.Version }
+
+// Settled is how many members of the step under way have been scored or given up, and how many there are.
+func (s *Scheduler) Settled() (settled, total int) {
+	for _, g := range s.s.Groups {
+		for _, m := range g.Members {
+			if m.Status == scored || m.Status == lost {
+				settled++
+			}
+			total++
+		}
+	}
+	return settled, total
+}
 
 // Step takes one event and says what to do.
 func (s *Scheduler) Step(e Event) []Effect {

@@ -51,7 +51,10 @@ type state struct {
 	Stopping bool    `json:"stopping"`
 	Reason   string  `json:"reason,omitempty"` // of Finish
 
-	Last *StepReport `json:"last,omitempty"` // the last step's
+	Failed map[string]int `json:"failed,omitempty"` // tries of this step that broke, by fault code
+
+	Last       *StepReport `json:"last,omitempty"` // the last step's
+	LastScored []Attempt   `json:"last_scored,omitempty"`
 }
 
 func (st *state) check() error {
@@ -89,6 +92,7 @@ func (st *state) check() error {
 
 func (st *state) openStep() {
 	c := st.Config
+	st.Failed = nil
 	st.Groups = make([]group, c.Groups)
 	for i := range st.Groups {
 		st.Groups[i] = group{Task: c.task(st.Step*c.Groups + i), Members: make([]member, c.Members)}
@@ -101,7 +105,7 @@ func (st *state) openStep() {
 func (st *state) begin() []Effect {
 	var out []Effect
 	if st.Last != nil {
-		out = append(out, Effect{Kind: Report, Report: *st.Last})
+		out = append(out, Effect{Kind: Report, Report: *st.Last, Scored: st.LastScored})
 	}
 	switch st.Phase {
 	case phaseRollout:
@@ -180,6 +184,9 @@ func (st *state) settle(e Event) []Effect {
 		return ignored("the attempt is not in flight")
 	}
 	mem := &st.Groups[g].Members[m]
+	if e.Kind == Failed {
+		count(&st.Failed, string(e.Code))
+	}
 	switch {
 	case e.Kind == Finished:
 		mem.Status, mem.Reward, mem.Trainable = scored, e.Reward, max(e.Trainable, 0)
@@ -306,8 +313,8 @@ func (st *state) published(version int) []Effect {
 // closeStep reports the step and opens the next one.
 func (st *state) closeStep(out []Effect) []Effect {
 	r := st.report()
-	st.Last = &r
-	out = append(out, Effect{Kind: Report, Report: r})
+	st.Last, st.LastScored = &r, st.scored()
+	out = append(out, Effect{Kind: Report, Report: r, Scored: st.LastScored})
 	st.Step++
 	if st.Step >= st.Config.Steps {
 		return append(out, st.finish(FinishDone)...)
@@ -321,7 +328,7 @@ func (st *state) closeStep(out []Effect) []Effect {
 }
 
 func (st *state) report() StepReport {
-	r := StepReport{Step: st.Step, Version: st.Version}
+	r := StepReport{Step: st.Step, Version: st.Version, Failed: st.Failed}
 	sum := 0.0
 	for _, g := range st.Groups {
 		if g.Drop == "" {
@@ -343,6 +350,18 @@ func (st *state) report() StepReport {
 		r.Reward = sum / float64(r.Scored)
 	}
 	return r
+}
+
+func (st *state) scored() []Attempt {
+	var out []Attempt
+	for g := range st.Groups {
+		for m := range st.Groups[g].Members {
+			if st.Groups[g].Members[m].Status == scored {
+				out = append(out, st.attempt(g, m))
+			}
+		}
+	}
+	return out
 }
 
 func count(m *map[string]int, key string) {

@@ -185,8 +185,8 @@ func effectLines(f Effect) []string {
 		return []string{fmt.Sprintf("drop group=%d task=%s reason=%s", f.Group, f.Task, f.Reason)}
 	case Report:
 		r := f.Report
-		return []string{fmt.Sprintf("report step=%d version=%d scored=%d reward=%.4g groups=%d dropped=%s retries=%d lost=%s",
-			r.Step, r.Version, r.Scored, r.Reward, r.Groups, counts(r.Dropped), r.Retries, counts(r.Lost))}
+		return []string{fmt.Sprintf("report step=%d version=%d scored=%d reward=%.4g groups=%d dropped=%s retries=%d failed=%s lost=%s",
+			r.Step, r.Version, r.Scored, r.Reward, r.Groups, counts(r.Dropped), r.Retries, counts(r.Failed), counts(r.Lost))}
 	}
 	return []string{fmt.Sprintf("%s: %s", f.Kind, f.Reason)}
 }
