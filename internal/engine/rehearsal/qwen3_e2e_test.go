@@ -23,7 +23,7 @@ import (
 )
 
 // qwen3 loads Qwen3's own tokenizer and template.
-func qwen3(t *testing.T) (*tokenizer.Tokenizer, family.Family) {
+func qwen3(t testing.TB) (*tokenizer.Tokenizer, family.Family) {
 	t.Helper()
 	dir := testkit.Qwen3(t)
 	read := func(name string) []byte {
@@ -53,7 +53,7 @@ func qwen3(t *testing.T) (*tokenizer.Tokenizer, family.Family) {
 	return tok, f
 }
 
-func builtinBook(t *testing.T) *policy.Book {
+func builtinBook(t testing.TB) *policy.Book {
 	t.Helper()
 	var books []*policy.Book
 	err := fs.WalkDir(builtin.Tasks, ".", func(path string, d fs.DirEntry, err error) error {

@@ -2,11 +2,13 @@
 //
 // It promises: the prompt is sent as ids and the ids that the server reports are the same; the sampled ids are the
 // server's own (return_token_ids), none missing by the server's count, the stop among them, as vLLM keeps the stop in its
-// ids; each log probability is the one that stands beside its id. Log probabilities are vLLM's by default those before
-// temperature and truncation; Config.Processed says that the server runs with --logprobs-mode processed_logprobs.
+// ids; a log probability that is labelled with another id than the one beside it is reported as NaN. By vLLM's default log
+// probabilities are those before temperature and truncation; Config.Processed says that the server runs with
+// --logprobs-mode processed_logprobs.
 //
-// It cannot promise: which weights sampled an id, unless the server sends weight_versions; a reply for a full reasoning of
-// failures in vLLM's own words, apart from "maximum context length", by which vLLM alone names an overflow.
+// It cannot promise which weights sampled an id, unless the server sends weight_versions with its completions. vLLM has no
+// code for a request over the context limit: that one is known by the words "maximum context length". An infinite log
+// probability comes as -9999.0 and is reported as -Inf. The server must know return_token_ids (vLLM 0.10.2 and later).
 package vllm
 
 import (
