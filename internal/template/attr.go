@@ -259,7 +259,7 @@ func (r *run) slice(v value, lo, hi, step int64, hasLo, hasHi bool) value {
 		if step == 1 {
 			return value{k: v.k, o: &seq{elems: es[start : start+count : start+count]}}
 		}
-		r.charge(int(count))
+		r.cells(int(count))
 		out := make([]value, count)
 		for i := range out {
 			out[i] = es[start+int64(i)*step]

@@ -13,7 +13,7 @@ func (e *nameExpr) eval(r *run, f *frame) value {
 func (e *nsTarget) eval(r *run, f *frame) value { return e.name.eval(r, f) }
 
 func (e *seqExpr) eval(r *run, f *frame) value {
-	r.charge(1 + len(e.items))
+	r.cells(1 + len(e.items))
 	es := make([]value, len(e.items))
 	for i, x := range e.items {
 		es[i] = x.eval(r, f)

@@ -74,7 +74,7 @@ func batchFilter(r *run, v value, a args) value {
 	n := r.intArg("batch", need("batch", "linecount", p[0]))
 	src := r.iterate(v)
 	over := false
-	return generator(func() (value, bool) {
+	return r.generator(func() (value, bool) {
 		if over {
 			return value{}, false
 		}
@@ -92,7 +92,7 @@ func batchFilter(r *run, v value, a args) value {
 			return value{}, false
 		}
 		if p[1].k != kMissing && p[1].k != kNone {
-			r.charge(int(min(max(n, 0), maxWork)))
+			r.cells(int(min(max(n, 0), 2*maxElems)))
 			for int64(len(row)) < n {
 				row = append(row, p[1])
 			}
@@ -101,8 +101,15 @@ func batchFilter(r *run, v value, a args) value {
 	})
 }
 
-func generator(next func() (value, bool)) value {
-	return value{k: kIter, o: &iterator{next: next, name: "generator"}}
+func (r *run) generator(next func() (value, bool)) value {
+	return value{k: kIter, o: &iterator{name: "generator", next: func() (value, bool) {
+		if r.nest++; r.nest > maxNest {
+			refuse("RecursionError: more than %d generators within each other", maxNest)
+		}
+		v, ok := next()
+		r.nest--
+		return v, ok
+	}}}
 }
 
 func centerFilter(r *run, v value, a args) value {
@@ -143,6 +150,7 @@ func (r *run) sortBy(es []entry, key func(entry) value, reverse bool) {
 	for i, e := range es {
 		items[i] = item{e, key(e)}
 	}
+	r.cells(len(es))
 	r.charge(len(es) * 16)
 	less := func(i, j int) bool { return order("<", items[i].k, items[j].k) }
 	if reverse {
@@ -286,7 +294,7 @@ func itemsFilter(r *run, v value, a args) value {
 	a.positional("items", 0, 0)
 	var es []entry
 	started := false
-	return generator(func() (value, bool) {
+	return r.generator(func() (value, bool) {
 		if !started {
 			started = true
 			if v.k == kDict {
@@ -398,7 +406,7 @@ func mapFilter(r *run, v value, a args) value {
 	a = copyArgs(a)
 	var src source
 	var f func(value) value
-	return generator(func() (value, bool) {
+	return r.generator(func() (value, bool) {
 		if f == nil {
 			if !truth(v) {
 				return value{}, false
@@ -448,7 +456,7 @@ func selector(name string, keep, byAttr bool) filterFunc {
 		a = copyArgs(a)
 		var src source
 		var ok func(value) bool
-		return generator(func() (value, bool) {
+		return r.generator(func() (value, bool) {
 			if ok == nil {
 				if !truth(v) {
 					return value{}, false
@@ -605,7 +613,7 @@ func sliceFilter(r *run, v value, a args) value {
 	n := r.intArg("slice", need("slice", "slices", p[0]))
 	var es []value
 	at, i := 0, int64(-1)
-	return generator(func() (value, bool) {
+	return r.generator(func() (value, bool) {
 		if i < 0 {
 			i = 0
 			es = r.list(v)
@@ -747,7 +755,7 @@ func uniqueFilter(r *run, v value, a args) value {
 	seen := map[hashKey]bool{}
 	var src source
 	started := false
-	return generator(func() (value, bool) {
+	return r.generator(func() (value, bool) {
 		if !started {
 			started, src = true, r.iterate(v)
 		}

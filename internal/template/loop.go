@@ -89,8 +89,13 @@ func (r *run) drain(s *source) []value {
 		if !ok {
 			return out
 		}
-		r.charge(1)
 		out = append(out, v)
+		if len(out)%1024 == 0 {
+			r.cells(1024)
+		}
+		if len(out) > maxElems {
+			refuse("MemoryError: a list of more than %d elements", maxElems)
+		}
 	}
 }
 

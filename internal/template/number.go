@@ -39,7 +39,7 @@ func (r *run) binary(op string, a, b value) value {
 			return r.concat(a, b)
 		case a.k == b.k && (a.k == kList || a.k == kTuple):
 			x, y := a.seq(), b.seq()
-			r.charge(len(x) + len(y))
+			r.cells(len(x) + len(y))
 			es := append(append(make([]value, 0, len(x)+len(y)), x...), y...)
 			return value{k: a.k, o: &seq{elems: es}}
 		}
@@ -97,10 +97,10 @@ func (r *run) repeat(v, times value) (value, bool) {
 		return value{k: kStr, safe: v.safe, s: strings.Repeat(v.s, int(n))}, true
 	case kList, kTuple:
 		es := v.seq()
-		if len(es) > 0 && n > int64(1<<22/len(es)) {
-			refuse("MemoryError: a list of more than %d elements", 1<<22)
+		if len(es) > 0 && n > int64(maxElems/len(es)) {
+			refuse("MemoryError: a list of more than %d elements", maxElems)
 		}
-		r.charge(len(es) * int(n))
+		r.cells(len(es) * int(n))
 		out := make([]value, 0, len(es)*int(n))
 		for range n {
 			out = append(out, es...)

@@ -190,7 +190,8 @@ func (r *run) window(fn, s string, a args) (string, int) {
 	return r.sliceStr(s, start, start+count, 1, true, true), int(start)
 }
 
-func strs(parts []string) value {
+func (r *run) strs(parts []string) value {
+	r.cells(len(parts))
 	es := make([]value, len(parts))
 	for i, p := range parts {
 		es[i] = strOf(p)
@@ -215,8 +216,8 @@ func splitMethod(fn string, last bool) method {
 			}
 			parts = splitSep(self.s, sep, most, last)
 		}
-		r.charge(len(parts) + len(self.s)/256)
-		return strs(parts)
+		r.charge(len(self.s) / 256)
+		return r.strs(parts)
 	}
 }
 
@@ -498,8 +499,8 @@ func joinMethod(r *run, self value, a args) value {
 func splitLinesMethod(r *run, self value, a args) value {
 	p := a.bind("splitlines", "keepends")
 	lines := splitLines(self.s, p[0].k != kMissing && truth(p[0]))
-	r.charge(len(lines) + len(self.s)/64)
-	return strs(lines)
+	r.charge(len(self.s) / 64)
+	return r.strs(lines)
 }
 
 func partition(fn string, index func(s, sep string) int) method {

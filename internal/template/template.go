@@ -20,6 +20,7 @@ type Template struct {
 	fn    *funcInfo
 	names []string // of the variables that it reads from outside
 	block bool     // it has named blocks
+	limit int      // on the steps of a rendering
 }
 
 // Compile parses src. Errors are [fault.BadTemplate] and name the line.
@@ -45,14 +46,14 @@ func Compile(src string) (t *Template, err error) {
 	fn.scope.analyse(body)
 	r.seal(fn.scope)
 	r.body(fn.scope, body, false)
-	return &Template{body: body, fn: fn, names: r.names, block: r.export}, nil
+	return &Template{body: body, fn: fn, names: r.names, block: r.export, limit: maxWork}, nil
 }
 
 // Render gives the template's text for vars, of which the last with a name wins. Lone surrogates in the input come out
 // as WTF-8 bytes ([ojson.HasLoneSurrogate]). Errors are [fault.TemplateRefused]: the template raised one, or does what
 // Python refuses.
 func (t *Template) Render(vars []ojson.Member, clock Clock) (text string, err error) {
-	r := &run{lib: &lib, clock: clock, out: new(strings.Builder), block: t.block}
+	r := &run{lib: &lib, clock: clock, out: new(strings.Builder), block: t.block, limit: t.limit}
 	defer func() {
 		if p := recover(); p != nil {
 			no, ok := p.(*refusal)
@@ -118,20 +119,24 @@ type run struct {
 	clock   Clock
 	line    int
 	work    int
+	limit   int
 	bytes   int
 	calls   int
+	nest    int
 }
 
 // Limits on one rendering. A real conversation stays far below them.
 const (
-	maxWork  = 1 << 27 // steps: statements, loop turns, elements walked
-	maxBytes = 2 << 30 // bytes of all strings made
+	maxWork  = 1 << 26 // steps: statements, loop turns, elements walked
+	maxBytes = 4 << 30 // bytes of all strings and lists made, whether still in use or not
+	maxElems = 1 << 22 // elements of one list
+	maxNest  = 400     // generators that draw on each other
 	maxCalls = 190     // macros within macros; Python's stack holds about as many
 )
 
 func (r *run) charge(steps int) {
-	if r.work += steps; r.work > maxWork {
-		refuse("it runs too long: more than %d steps", maxWork)
+	if r.work += steps; r.work > r.limit {
+		refuse("it runs too long: more than %d steps", r.limit)
 	}
 }
 
@@ -139,6 +144,14 @@ func (r *run) charge(steps int) {
 func (r *run) grow(n int) {
 	if r.bytes += n; n > maxString || r.bytes > maxBytes {
 		refuse("MemoryError: it makes strings of more than %d bytes", maxBytes)
+	}
+}
+
+// cells accounts for a new list of n elements.
+func (r *run) cells(n int) {
+	r.charge(n)
+	if r.bytes += n * 48; n > maxElems || r.bytes > maxBytes {
+		refuse("MemoryError: it makes lists of more than %d elements", maxElems)
 	}
 }
 
