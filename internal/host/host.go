@@ -1,15 +1,17 @@
 // Package host serves trajectories: it steps their sessions, runs the effects, and owns what the core may not have: sockets,
 // goroutines, the clock, random tokens. A sidecar is a host with one trajectory, a gateway one with many.
 //
-// The life of a turn is in call.go, each step once. A Host is safe for concurrent use.
+// The life of a turn is in turn.go, each step once. A Host is safe for concurrent use.
 package host
 
 import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
+	"errors"
 	"log/slog"
 	"maps"
+	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -31,6 +33,7 @@ const (
 	DefaultEngineTries  = 4
 	defaultEnginePause  = 100 * time.Millisecond
 	defaultSealPatience = 5 * time.Second
+	defaultPatience     = 2 * time.Minute
 )
 
 // Config is what a host serves with.
@@ -54,7 +57,9 @@ type Config struct {
 
 	MaxBody      int64            // bytes of a request; 0 = DefaultMaxBody
 	KeepAlive    time.Duration    // between comments on a stream that waits; 0 = DefaultKeepAlive
+	Patience     time.Duration    // for a client to send its request, and to take each piece of its answer; 0 = 2 min
 	EngineTries  int              // while nothing was sampled; 0 = DefaultEngineTries
+	EnginePause  time.Duration    // before the second try, doubled for each further one; 0 = 100 ms
 	SealPatience time.Duration    // for answers under way when a trajectory is sealed; 0 = 5 s
 	Now          func() time.Time // nil = time.Now
 	Log          *slog.Logger     // nil = silent
@@ -121,18 +126,12 @@ func New(c Config) *Host {
 	if c.Custody == "" {
 		c.Custody = "host"
 	}
-	if c.MaxBody == 0 {
-		c.MaxBody = DefaultMaxBody
-	}
-	if c.KeepAlive == 0 {
-		c.KeepAlive = DefaultKeepAlive
-	}
-	if c.EngineTries == 0 {
-		c.EngineTries = DefaultEngineTries
-	}
-	if c.SealPatience == 0 {
-		c.SealPatience = defaultSealPatience
-	}
+	positive(&c.MaxBody, DefaultMaxBody)
+	positive(&c.KeepAlive, DefaultKeepAlive)
+	positive(&c.Patience, defaultPatience)
+	positive(&c.EngineTries, DefaultEngineTries)
+	positive(&c.EnginePause, defaultEnginePause)
+	positive(&c.SealPatience, defaultSealPatience)
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -142,35 +141,27 @@ func New(c Config) *Host {
 	return &Host{c: c, trajs: map[string]*traj{}}
 }
 
+func positive[T int | int64 | time.Duration](v *T, otherwise T) {
+	if *v <= 0 {
+		*v = otherwise
+	}
+}
+
 // Open begins a trajectory: its header is in the journal when Open returns.
 func (h *Host) Open(ctx context.Context, o Open) (Endpoint, error) {
-	t, err := h.reserve(&o)
-	if err != nil {
-		return Endpoint{}, err
-	}
-	if err := t.begin(ctx, h.header(o)); err != nil {
-		h.forget(o.Trajectory)
-		return Endpoint{}, err
-	}
-	return h.endpoint(t), nil
+	return h.start(o, func(t *traj) error { return t.begin(ctx, h.header(t.o)) })
 }
 
-// Reopen goes on with a trajectory whose journal is there already, after a crash say. What the crash cut off is dropped.
-func (h *Host) Reopen(ctx context.Context, o Open) (Endpoint, error) {
-	t, err := h.reserve(&o)
-	if err != nil {
-		return Endpoint{}, err
-	}
-	if err := t.resume(); err != nil {
-		h.forget(o.Trajectory)
-		return Endpoint{}, err
-	}
-	return h.endpoint(t), nil
+// Reopen goes on with a trajectory whose journal is there already, after a crash say. What the crash cut off is dropped. The
+// header in the journal is in force.
+func (h *Host) Reopen(_ context.Context, o Open) (Endpoint, error) {
+	return h.start(o, (*traj).resume)
 }
 
-func (h *Host) reserve(o *Open) (*traj, error) {
-	if o.Trajectory == "" {
-		return nil, fault.New(fault.InternalError, "a trajectory without an id")
+// start makes a trajectory known, and holds its lock until begin is over: who finds it before then waits.
+func (h *Host) start(o Open, begin func(*traj) error) (Endpoint, error) {
+	if o.Trajectory == "" || o.Trajectory == "." || o.Trajectory == ".." {
+		return Endpoint{}, fault.New(fault.InternalError, "%q cannot be the id of a trajectory", o.Trajectory)
 	}
 	if o.Journal == "" {
 		o.Journal = o.Trajectory + "/" + store.JournalName
@@ -178,17 +169,30 @@ func (h *Host) reserve(o *Open) (*traj, error) {
 	if o.Token == "" {
 		o.Token = NewToken()
 	}
+	t := newTraj(h, o)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := h.add(t); err != nil {
+		return Endpoint{}, err
+	}
+	if err := begin(t); err != nil {
+		h.forget(t)
+		return Endpoint{}, err
+	}
+	return Endpoint{Trajectory: o.Trajectory, Path: "/t/" + url.PathEscape(o.Trajectory) + "/v1", Token: o.Token}, nil
+}
+
+func (h *Host) add(t *traj) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		return nil, fault.New(fault.SessionSealed, "the host is closing")
+		return fault.New(fault.SessionSealed, "the host is closing")
 	}
-	if h.trajs[o.Trajectory] != nil {
-		return nil, fault.New(fault.SessionInvariant, "trajectory %s is open already", o.Trajectory)
+	if h.trajs[t.o.Trajectory] != nil {
+		return fault.New(fault.SessionInvariant, "trajectory %s is open already", t.o.Trajectory)
 	}
-	t := newTraj(h, *o)
-	h.trajs[o.Trajectory] = t
-	return t, nil
+	h.trajs[t.o.Trajectory] = t
+	return nil
 }
 
 func (h *Host) header(o Open) trajectory.Header {
@@ -200,47 +204,56 @@ func (h *Host) header(o Open) trajectory.Header {
 	}
 }
 
-func (h *Host) endpoint(t *traj) Endpoint {
-	return Endpoint{Trajectory: t.o.Trajectory, Path: "/t/" + t.o.Trajectory + "/v1", Token: t.o.Token}
-}
-
-func (h *Host) find(id string) *traj {
+func (h *Host) find(id string) (*traj, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.trajs[id]
+	if t := h.trajs[id]; t != nil {
+		return t, nil
+	}
+	return nil, unknown(id)
 }
 
-func (h *Host) forget(id string) {
+func unknown(id string) error {
+	return fault.New(fault.UnknownRoute, "trajectory %q is not open here", id)
+}
+
+func (h *Host) forget(t *traj) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.trajs, id)
+	if h.trajs[t.o.Trajectory] == t {
+		delete(h.trajs, t.o.Trajectory)
+	}
 }
 
 // Seal finishes a trajectory: it takes no more calls, what is being sampled is cut and kept, and its end is in the journal
 // when Seal returns. ctx bounds the wait for answers under way; the end is written all the same.
 func (h *Host) Seal(ctx context.Context, id, reason string) (Sealed, error) {
-	t := h.find(id)
-	if t == nil {
-		return Sealed{}, fault.New(fault.UnknownRoute, "trajectory %s is not open", id)
+	t, err := h.find(id)
+	if err != nil {
+		return Sealed{}, err
 	}
-	s, err := t.seal(ctx, reason)
-	h.forget(id)
-	return s, err
+	defer h.forget(t)
+	return t.seal(ctx, reason)
 }
 
-// Close seals what is open.
+// Close seals what is open, all at once, and opens nothing more.
 func (h *Host) Close(ctx context.Context, reason string) error {
 	h.mu.Lock()
 	h.closed = true
-	ids := slices.Sorted(maps.Keys(h.trajs))
+	open := slices.Collect(maps.Values(h.trajs))
 	h.mu.Unlock()
-	var first error
-	for _, id := range ids {
-		if _, err := h.Seal(ctx, id, reason); err != nil && first == nil && fault.CodeOf(err) != fault.UnknownRoute {
-			first = err
-		}
+	errs := make([]error, len(open))
+	var all sync.WaitGroup
+	for i, t := range open {
+		all.Go(func() {
+			defer h.forget(t)
+			if _, err := t.seal(ctx, reason); fault.CodeOf(err) != fault.UnknownRoute { // it never began
+				errs[i] = err
+			}
+		})
 	}
-	return first
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 // NewToken makes a bearer token that cannot be guessed.
