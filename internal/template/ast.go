@@ -64,11 +64,8 @@ type (
 		plain bool // no dict has an attribute of that name: on a dict it can only be a key
 	}
 	itemExpr  struct{ e, key expr }
-	sliceExpr struct {
-		e, lo, hi, step expr
-		folded          bool
-	}
-	callExpr struct {
+	sliceExpr struct{ e, lo, hi, step expr }
+	callExpr  struct {
 		fn   expr
 		args callArgs
 		line int

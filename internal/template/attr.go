@@ -187,7 +187,7 @@ func hashable(v value) bool {
 			}
 		}
 	}
-	return v.k <= kStr || v.k == kTuple
+	return true
 }
 
 // charAt is character i of s, from the end where i is negative.

@@ -22,6 +22,7 @@ type hashKey struct {
 	t byte
 	n int64
 	s string
+	o any // of what is only equal to itself
 }
 
 const linearMax = 8
@@ -137,6 +138,9 @@ func hash(v value, depth int) hashKey {
 		var b []byte
 		for _, e := range v.seq() {
 			h := hash(e, depth+1)
+			if h.o != nil {
+				refuse("a tuple that holds a %s as a key", typeName(e))
+			}
 			b = append(b, h.t)
 			b = strconv.AppendInt(b, h.n, 10)
 			b = append(strconv.AppendQuote(b, h.s), ',')
@@ -145,8 +149,11 @@ func hash(v value, depth int) hashKey {
 	case kList, kDict, kView:
 		refuse("TypeError: unhashable type: '%s'", typeName(v))
 	}
-	refuse("a key of type %s", typeName(v))
-	return hashKey{}
+	if v.k == kRange {
+		g := *v.o.(*rangeObj)
+		return hashKey{t: 'r', o: g}
+	}
+	return hashKey{t: 'o', o: v.o}
 }
 
 func dictOf(es ...entry) value {

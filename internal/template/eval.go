@@ -166,9 +166,6 @@ func (e *itemExpr) eval(r *run, f *frame) value {
 
 func (e *sliceExpr) eval(r *run, f *frame) value {
 	v := e.e.eval(r, f)
-	if e.folded && v.k != kStr && v.k != kList && v.k != kTuple {
-		return noAttribute(v, "slice")
-	}
 	bound := func(x expr) (int64, bool) {
 		if x == nil {
 			return 0, false

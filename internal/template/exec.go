@@ -158,7 +158,7 @@ func (s *filterStmt) exec(r *run, f *frame) control {
 	c := next
 	text := r.capture(func() { c = r.exec(s.body, f) })
 	if c == next {
-		r.write(r.str(r.filterText(s.filter, strOf(text), f)))
+		r.writeText(r.filterText(s.filter, strOf(text), f))
 	}
 	return c
 }
@@ -174,8 +174,16 @@ func (s *macroStmt) exec(r *run, f *frame) control {
 func (s *callStmt) exec(r *run, f *frame) control {
 	r.line = s.line
 	caller := value{k: kMacro, o: &macro{s.def, f}}
-	r.write(r.str(s.call.invoke(r, f, &caller)))
+	r.writeText(s.call.invoke(r, f, &caller))
 	return next
+}
+
+// writeText prints the result of a filter or call block, which Python does not turn into a string first.
+func (r *run) writeText(v value) {
+	if v.k != kStr {
+		refuse("TypeError: expected str instance, %s found", typeName(v))
+	}
+	r.write(v.s)
 }
 
 func (s *generationStmt) exec(r *run, f *frame) control {

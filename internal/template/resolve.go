@@ -184,8 +184,6 @@ func (r *resolver) expr(s *scope, e expr, soft bool) {
 			e.fn = lib.filters[e.name]
 		case *testExpr:
 			e.fn = lib.tests[e.name]
-		case *sliceExpr:
-			e.folded = isConst(e)
 		}
 	})
 	if !soft {
@@ -216,17 +214,4 @@ func (r *resolver) known(e expr) {
 		}
 	}
 	children(e, r.known)
-}
-
-// isConst is whether Jinja2 computes e when it compiles. It then slices with the rules of an index: what cannot be
-// sliced gives an undefined value, no error.
-func isConst(e expr) bool {
-	switch e.(type) {
-	case *constExpr, *seqExpr, *dictExpr, *sliceExpr, *itemExpr, *signExpr, *notExpr:
-	default:
-		return false
-	}
-	all := true
-	children(e, func(c expr) { all = all && isConst(c) })
-	return all
 }
