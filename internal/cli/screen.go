@@ -23,7 +23,7 @@ func newScreen(a *app) *screen { return &screen{a: a, start: time.Now()} }
 
 func (s *screen) show(p train.Progress) {
 	switch p.Kind {
-	case "rollout":
+	case train.RolloutEnded:
 		if p.Err == nil {
 			s.sum += p.Rolled.Reward
 			s.n++
@@ -31,14 +31,14 @@ func (s *screen) show(p train.Progress) {
 			s.print("  %s: %s [%s]", train.Name(p.Rollout.Attempt), p.Err, c)
 		}
 		s.line("step %d  %s  %d/%d rollouts, reward %.2f", p.Rollout.Step+1, bar(float64(p.Done)/float64(max(p.Total, 1)), 24), p.Done, p.Total, s.sum/float64(max(s.n, 1)))
-	case "step":
+	case train.StepEnded:
 		c := p.Step.Continuity
 		s.print("  step %3d  reward %.2f %s  %d turns, %d extend, %d realign, %d split, %d ids trained  %.1fs", p.Step.Step+1, p.Step.Reward,
 			bar(p.Step.Reward, 20), c.Turns, c.Extends, c.Realigns, c.SplitCount(), p.Step.Tokens, p.Step.Seconds)
 		s.sum, s.n = 0, 0
-	case "resumed":
+	case train.Resumed:
 		s.print("  going on where the run was stopped")
-	case "stopping":
+	case train.Stopping:
 		s.print("  stopping; what is finished is kept")
 	}
 }

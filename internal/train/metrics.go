@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/tito-rl/tito/internal/fault"
@@ -14,97 +14,81 @@ import (
 	"github.com/tito-rl/tito/internal/schedule"
 )
 
-// StepMetrics is one line of metrics.jsonl. Continuity and the ledger are of the rollouts that ended in this step while this
-// process ran it: after a resume in the middle of a step, of the rest of it.
+// StepMetrics is one line of metrics.jsonl. All but Seconds is the same whether the run was interrupted or not.
 type StepMetrics struct {
 	schedule.StepReport
 	Metrics
-	Continuity materialize.Summary `json:"continuity"`
-	Failed     map[string]int      `json:"failed,omitempty"` // tries that broke, by fault code
-	Seconds    float64             `json:"seconds"`
+	Continuity materialize.Summary `json:"continuity"` // of the rollouts that were scored
+	Seconds    float64             `json:"seconds"`    // of the process that ended the step
 }
 
-// metrics gathers a step's figures and appends a line a step.
+// metrics is the file of metrics, one line a step. It is used by the loop's goroutine alone.
 type metrics struct {
-	f     *os.File
-	lines []StepMetrics
-
-	mu    sync.Mutex // guards what is below
-	now   StepMetrics
-	ended int
-	begun time.Time
+	f         *os.File
+	lines     []StepMetrics
+	summaries map[schedule.Attempt]materialize.Summary // of this process's rollouts of the step
+	begun     time.Time
 }
 
+// openMetrics reads the lines that are there. A last line that a crash cut is removed: its step is reported again.
 func openMetrics(path string) (*metrics, error) {
-	m := &metrics{begun: time.Now()}
-	b, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	m := &metrics{begun: time.Now(), summaries: map[schedule.Attempt]materialize.Summary{}}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, fault.Wrap(fault.StoreFailed, err, "opening the run's metrics")
+	}
+	b, err := io.ReadAll(f)
+	if err != nil {
+		f.Close()
 		return nil, fault.Wrap(fault.StoreFailed, err, "reading the run's metrics")
 	}
-	whole := 0
-	for l := range bytes.Lines(b) {
+	whole := b[:bytes.LastIndexByte(b, '\n')+1]
+	for l := range bytes.Lines(whole) {
 		var s StepMetrics
-		if !bytes.HasSuffix(l, []byte("\n")) || json.Unmarshal(l, &s) != nil {
-			break // cut by a crash: its step is reported again
+		if err := json.Unmarshal(l, &s); err != nil {
+			f.Close()
+			return nil, fault.Wrap(fault.CheckpointBad, err, "%s, line %d", path, len(m.lines)+1)
 		}
 		m.lines = append(m.lines, s)
-		whole += len(l)
 	}
-	m.f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o644)
-	if err == nil {
-		err = m.f.Truncate(int64(whole))
+	if err := errors.Join(f.Truncate(int64(len(whole))), seekEnd(f)); err != nil {
+		f.Close()
+		return nil, fault.Wrap(fault.StoreFailed, err, "opening the run's metrics")
 	}
-	if err == nil {
-		_, err = m.f.Seek(int64(whole), 0)
-	}
-	return m, fault.Wrap(fault.StoreFailed, err, "opening the run's metrics")
+	m.f = f
+	return m, nil
+}
+
+func seekEnd(f *os.File) error {
+	_, err := f.Seek(0, io.SeekEnd)
+	return err
 }
 
 func (m *metrics) close() { m.f.Close() }
 
-func (m *metrics) rolled(r report) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if r.err != nil {
-		if m.now.Failed == nil {
-			m.now.Failed = map[string]int{}
-		}
-		m.now.Failed[string(fault.CodeOf(r.err))]++
-		return
-	}
-	m.ended++
-	m.now.Continuity.Add(r.out.Summary)
-}
+// has is whether a step has its line.
+func (m *metrics) has(step int) bool { return len(m.lines) > 0 && m.lines[len(m.lines)-1].Step >= step }
 
-func (m *metrics) trained(_ int, t Metrics) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.now.Metrics = t
-}
-
-func (m *metrics) done() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.ended
-}
-
-// step closes a step's line. A step that has its line already gives nil.
-func (m *metrics) step(r schedule.StepReport) (*StepMetrics, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if n := len(m.lines); n > 0 && m.lines[n-1].Step >= r.Step {
-		return nil, nil
-	}
-	s := m.now
-	s.StepReport, s.Seconds = r, time.Since(m.begun).Seconds()
-	b, err := line(s)
+// write adds a step's line, at once.
+func (m *metrics) write(s StepMetrics) error {
+	b, err := json.Marshal(s)
 	if err == nil {
-		_, err = m.f.Write(b)
+		_, err = m.f.Write(append(b, '\n'))
 	}
 	if err != nil {
-		return nil, fault.Wrap(fault.StoreFailed, err, "writing the run's metrics")
+		return fault.Wrap(fault.StoreFailed, err, "writing the run's metrics")
 	}
 	m.lines = append(m.lines, s)
-	m.now, m.ended, m.begun = StepMetrics{}, 0, time.Now()
-	return &s, nil
+	clear(m.summaries)
+	m.begun = time.Now()
+	return nil
+}
+
+// readIfThere reads a file; one that does not exist gives nil.
+func readIfThere(path string) ([]byte, error) {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return b, err
 }

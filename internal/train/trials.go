@@ -52,7 +52,7 @@ func (t *Trials) Roll(ctx context.Context, r schedule.Rollout) (Rolled, error) {
 	if c.Task == nil {
 		return Rolled{}, fault.New(fault.BadTask, "the run has no task %q", r.Task)
 	}
-	c.Name, c.Dir, c.IDs = Name(r.Attempt), filepath.Join(t.Dir, Name(r.Attempt)), t.identities(r)
+	c.Name, c.Dir, c.IDs = Name(r.Attempt), t.dir(r.Attempt), t.identities(r)
 	if err := t.clear(c.Dir); err != nil {
 		return Rolled{}, err
 	}
@@ -60,7 +60,7 @@ func (t *Trials) Roll(ctx context.Context, r schedule.Rollout) (Rolled, error) {
 	if err != nil {
 		return Rolled{}, err
 	}
-	if err := unscored(ctx, res); err != nil {
+	if err := unscored(res); err != nil {
 		return Rolled{}, err
 	}
 	out := Rolled{Reward: *res.Tito.Reward}
@@ -69,18 +69,27 @@ func (t *Trials) Roll(ctx context.Context, r schedule.Rollout) (Rolled, error) {
 			return Rolled{}, err
 		}
 	}
-	tree, err := readTree(c.Dir)
-	if err != nil {
-		return Rolled{}, err
+	if out.Summary, err = t.Summary(r.Attempt); err != nil {
+		return Rolled{}, &fault.Error{Code: fault.TraceBroken, Msg: c.Dir, Err: err}
 	}
-	o := materialize.Options{Reward: &out.Reward, Policy: t.Policy}
-	run, err := materialize.Run(tree, o)
-	if err != nil {
-		return Rolled{}, err
-	}
-	out.Summary = materialize.Summarize(tree, o, &run)
 	return out, nil
 }
+
+// Summary implements [Roller].
+func (t *Trials) Summary(a schedule.Attempt) (materialize.Summary, error) {
+	tree, err := readTree(t.dir(a))
+	if err != nil {
+		return materialize.Summary{}, err
+	}
+	o := materialize.Options{Policy: t.Policy}
+	run, err := materialize.Run(tree, o)
+	if err != nil {
+		return materialize.Summary{}, err
+	}
+	return materialize.Summarize(tree, o, &run), nil
+}
+
+func (t *Trials) dir(a schedule.Attempt) string { return filepath.Join(t.Dir, Name(a)) }
 
 // clear removes what an attempt left that was cut by a crash of this process. What another attempt left stays.
 func (t *Trials) clear(dir string) error {
@@ -92,20 +101,22 @@ func (t *Trials) clear(dir string) error {
 
 // unscored is the fault of a trial that has no reward, nil where it has one. A task that failed is a reward; everything
 // else that went wrong is not.
-func unscored(ctx context.Context, res *trial.Result) error {
-	switch o := res.Tito.Outcome; {
-	case o == trial.Cancelled:
-		return fault.Wrap(fault.Interrupted, context.Cause(ctx), "trial %s", res.TrialName)
-	case o == trial.TraceBroken:
-		return fault.New(fault.TraceBroken, "trial %s: %s", res.TrialName, res.Exception.Message)
-	case o == trial.InfraFailed, res.Tito.Reward == nil:
-		code, what := fault.SandboxFailed, string(o)
-		if e := res.Exception; e != nil {
-			code, what = e.Code, e.Type+": "+e.Message
-		}
-		return fault.New(code, "trial %s (%s): %s", res.TrialName, o, what)
+func unscored(res *trial.Result) error {
+	code, what := fault.SandboxFailed, "no reward"
+	if e := res.Exception; e != nil {
+		code, what = e.Code, e.Type+": "+e.Message
 	}
-	return nil
+	switch o := res.Tito.Outcome; o {
+	case trial.Scored, trial.OutOfTime, trial.OutOfContext:
+		if res.Tito.Reward != nil {
+			return nil
+		}
+	case trial.Cancelled:
+		code = fault.Interrupted
+	case trial.TraceBroken:
+		code = fault.TraceBroken
+	}
+	return fault.New(code, "trial %s (%s): %s", res.TrialName, res.Tito.Outcome, what)
 }
 
 // prove verifies a trial's artifact against the head of its chain as the host knew it.
@@ -126,12 +137,12 @@ func (t *Trials) prove(dir, head string) error {
 }
 
 // Samples implements [Roller].
-func (t *Trials) Samples(a schedule.Attempt, _ string, reward, advantage float64) (*materialize.RolloutRun, error) {
-	tree, err := readTree(filepath.Join(t.Dir, Name(a)))
+func (t *Trials) Samples(r schedule.Run) (*materialize.RolloutRun, error) {
+	tree, err := readTree(t.dir(r.Attempt))
 	if err != nil {
 		return nil, err
 	}
-	run, err := materialize.Run(tree, materialize.Options{Reward: &reward, Advantage: &advantage, Policy: t.Policy})
+	run, err := materialize.Run(tree, materialize.Options{Reward: &r.Reward, Advantage: &r.Advantage, Policy: t.Policy})
 	return &run, err
 }
 
