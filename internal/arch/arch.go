@@ -27,6 +27,8 @@ var impure = map[string]string{
 
 // allowed third-party imports of pure packages, each with its reason.
 var allowed = map[string]string{
+	"golang.org/x/text/cases":            "title, upper and lower case as Python has them",
+	"golang.org/x/text/language":         "names the case rules of cases",
 	"golang.org/x/text/unicode/norm":     "NFC, whose tables are pinned by the caller",
 	"github.com/dlclark/regexp2/v2":      "pre-tokenizer patterns with look-ahead",
 	"github.com/klauspost/compress/zstd": "the artifact's frames, used without goroutines",

@@ -1,3 +1,3 @@
 #!/bin/bash
 set -e
-awk '$2 == "ERROR"' /app/logs/*.log | wc -l > /app/errors.txt
+awk '$2 == "ERROR"' "$TITO_TASK_ROOT"/app/logs/*.log | wc -l > "$TITO_TASK_ROOT"/app/errors.txt

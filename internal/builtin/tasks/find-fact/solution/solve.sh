@@ -1,3 +1,3 @@
 #!/bin/bash
 set -e
-echo 7342 > /app/answer.txt
+echo 7342 > "$TITO_TASK_ROOT"/app/answer.txt

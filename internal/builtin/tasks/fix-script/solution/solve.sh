@@ -1,3 +1,3 @@
 #!/bin/bash
 set -e
-sed -i 's/^sum=1$/sum=0/' /app/total.sh
+sed -i 's/^sum=1$/sum=0/' "$TITO_TASK_ROOT"/app/total.sh

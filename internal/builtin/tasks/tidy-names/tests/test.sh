@@ -1,7 +1,7 @@
 #!/bin/bash
-cd /app/photos || { echo 0 > /logs/verifier/reward.txt; exit 0; }
+cd "$TITO_TASK_ROOT"/app/photos || { echo 0 > "$TITO_TASK_ROOT"/logs/verifier/reward.txt; exit 0; }
 ok=1
 [ "$(ls | LC_ALL=C sort | tr '\n' ' ')" = "beach-day.jpg harbour.jpg night-sky-2.jpg old-town.jpg " ] || ok=0
 [ "$(cat beach-day.jpg 2>/dev/null)" = beach ] || ok=0
 [ "$(cat night-sky-2.jpg 2>/dev/null)" = sky ] || ok=0
-echo $ok > /logs/verifier/reward.txt
+echo $ok > "$TITO_TASK_ROOT"/logs/verifier/reward.txt

@@ -4,6 +4,6 @@ n=0 sum=0
 while read -r name count rest; do
   case $count in ''|*[!0-9]*) echo "line $((n + 1)): bad count '$count' for $name" >&2; exit 1 ;; esac
   n=$((n + 1)) sum=$((sum + count))
-done < /app/stock.txt
-echo "$n items, $sum pieces" > /app/report.txt
+done < stock.txt
+echo "$n items, $sum pieces" > report.txt
 echo "report written"
