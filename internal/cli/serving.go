@@ -12,13 +12,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/tito-rl/tito/internal/chat"
 	"github.com/tito-rl/tito/internal/dialect"
 	"github.com/tito-rl/tito/internal/dialect/chatcompletions"
 	"github.com/tito-rl/tito/internal/engine"
 	rehearsing "github.com/tito-rl/tito/internal/engine/rehearsal"
 	"github.com/tito-rl/tito/internal/engine/vllm"
-	"github.com/tito-rl/tito/internal/family"
 	"github.com/tito-rl/tito/internal/fault"
 	"github.com/tito-rl/tito/internal/harness"
 	"github.com/tito-rl/tito/internal/host"
@@ -26,7 +24,6 @@ import (
 	"github.com/tito-rl/tito/internal/rehearsal"
 	"github.com/tito-rl/tito/internal/session"
 	"github.com/tito-rl/tito/internal/store"
-	"github.com/tito-rl/tito/internal/token"
 	"github.com/tito-rl/tito/internal/trajectory"
 	"github.com/tito-rl/tito/internal/trial"
 )
@@ -190,6 +187,7 @@ func (a *app) engine(s *serveFlags, v *serving) (engine.Engine, error) {
 		return nil, err
 	}
 	faults, err := readFaults(s.faults)
+	faults = append(faults, book.Faults...)
 	if err != nil {
 		return nil, err
 	}
@@ -232,21 +230,11 @@ func readFaults(path string) ([]rehearsal.Fault, error) {
 
 // compileBook binds a book to a model.
 func compileBook(b *rehearsal.Book, m *model.Model) (*rehearsal.Policy, error) {
-	var stops []token.ID
-	for _, s := range m.Family.Stops() {
-		stops = append(stops, s.ID)
-	}
-	opener, err := rehearsal.FindOpener(func(ms []chat.Message) ([]token.ID, error) {
-		r, err := m.Family.Render(family.Conversation{Messages: ms})
-		return r.IDs, err
-	}, stops)
+	format, err := rehearsing.FormatOf(m.Tokenizer, m.Family)
 	if err != nil {
 		return nil, err
 	}
-	return rehearsal.Compile(b, rehearsal.Format{
-		Speak: m.Family.Speak, Encode: func(s string) ([]token.ID, error) { return m.Tokenizer.Encode(s), nil },
-		Decode: m.Family.Decode, Opener: opener, Stops: stops,
-	})
+	return rehearsal.Compile(b, format)
 }
 
 // Open implements [trial.Server].
