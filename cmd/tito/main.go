@@ -14,6 +14,7 @@ import (
 func main() {
 	local.MaybeInit() // does not return in the process that starts a local sandbox
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	code := cli.Run(ctx, os.Args[1:], cli.Std())
 	stop()
 	os.Exit(code)

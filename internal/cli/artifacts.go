@@ -6,7 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/tito-rl/tito/internal/artifact"
@@ -108,14 +110,19 @@ func (p *policyFlags) policy() (trajectory.Policy, error) {
 	for _, c := range []struct {
 		flag, value string
 		known       []string
+		later       []string
 	}{
-		{"realign", p.realign, []string{"prefix", "off"}},
-		{"refused", p.refused, []string{"train", "discard"}},
-		{"subagents", p.subagents, []string{"train", "context"}},
+		{"realign", p.realign, []string{"prefix", "off"}, []string{"cookbook", "slime"}},
+		{"refused", p.refused, []string{"train", "discard"}, nil},
+		{"subagents", p.subagents, []string{"train", "context"}, nil},
 	} {
-		if err := oneOf(c.flag, c.value, c.known); err != nil {
+		if err := oneOf(c.flag, c.value, c.known, c.later...); err != nil {
 			return trajectory.Policy{}, err
 		}
+	}
+	if p.keepRewritten {
+		return trajectory.Policy{}, fault.New(fault.BadFlag, "--keep-rewritten is not built yet").
+			WithFix("leave it out: a turn after a rewritten message splits with history_rewritten")
 	}
 	if p.realignMax < 0 || p.maxContext < 0 {
 		return trajectory.Policy{}, fault.New(fault.BadFlag, "--realign-max and --max-context must not be negative")
@@ -152,11 +159,13 @@ func (p *policyFlags) chosen(c *cobra.Command, header trajectory.Header) (trajec
 	return header.Policy, nil
 }
 
-func oneOf(flag, value string, known []string) error {
-	for _, k := range known {
-		if value == k {
-			return nil
-		}
+// oneOf checks a flag that takes one of a few words. Those of later are promised, and refused until they are built.
+func oneOf(flag, value string, known []string, later ...string) error {
+	switch {
+	case slices.Contains(known, value):
+		return nil
+	case slices.Contains(later, value):
+		return fault.New(fault.BadFlag, "--%s %s is not built yet", flag, value).WithFix("use %s", strings.Join(known, " or "))
 	}
-	return fault.New(fault.BadFlag, "--%s %q is not known", flag, value).WithFix("use one of %v", known)
+	return fault.New(fault.BadFlag, "--%s %q is not known", flag, value).WithFix("use %s", strings.Join(known, " or "))
 }

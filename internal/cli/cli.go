@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -41,7 +42,7 @@ type app struct {
 // Run executes one command line and returns its exit code: 0 for success, else the code of the fault's row in
 // spec/errors.md (2: the call was wrong, 130: interrupted, 1: anything else).
 func Run(ctx context.Context, args []string, s Streams) int {
-	a := &app{Streams: s}
+	a := &app{Streams: s, json: wantsJSON(args)}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(s.In)
@@ -68,7 +69,7 @@ func (a *app) root() *cobra.Command {
 		Long:          "tito stands between an agent harness and an inference engine, keeps every token that the policy was\nfed and sampled, and turns trajectories into samples that a trainer can trust.",
 		SilenceErrors: true, SilenceUsage: true,
 	}
-	root.PersistentFlags().BoolVar(&a.json, "json", false, "print one JSON object on the last line of standard output")
+	root.PersistentFlags().BoolVar(&a.json, "json", a.json, "print one JSON object on the last line of standard output")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fault.New(fault.BadFlag, "%s", err).WithFix("see: %s --help", c.CommandPath())
 	})
@@ -83,6 +84,14 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
+// wantsJSON finds --json before the flags are parsed, so that an error in them is told in the form that was asked for.
+func wantsJSON(args []string) bool {
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
+	}
+	return slices.Contains(args, "--json") || slices.Contains(args, "--json=true")
+}
+
 func noArgs(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return fault.New(fault.BadFlag, "%s takes no argument %q", c.CommandPath(), args[0]).WithFix("see: %s --help", c.CommandPath())
@@ -95,7 +104,7 @@ func (a *app) fail(err error) int {
 	code := fault.CodeOf(err)
 	var f *fault.Error
 	if !errors.As(err, &f) && strings.HasPrefix(err.Error(), "unknown command") {
-		code = fault.BadFlag
+		code, err = fault.BadFlag, fault.New(fault.BadFlag, "%s", err).WithFix("see: tito --help")
 	}
 	info := code.Info()
 	if a.json {

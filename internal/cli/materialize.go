@@ -19,7 +19,7 @@ func (a *app) materialize() *cobra.Command {
 			"while serving, unless a flag names another.",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := oneOf("format", format, []string{"rollout"}); err != nil {
+			if err := oneOf("format", format, []string{"rollout"}, "trl", "verl", "slime", "prime-rl", "skyrl", "tinker", "fireworks"); err != nil {
 				return err
 			}
 			paths, err := artifactPaths(args)

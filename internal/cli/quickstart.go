@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -52,7 +53,7 @@ func (a *app) quickstart() *cobra.Command {
 		Long: "Runs the whole loop on this machine with nothing else installed: groups of rollouts on built-in tasks in real sandboxes, the\n" +
 			"built-in agent calling a small trainable policy through tito over HTTP, the tasks' own tests, GRPO, publication. The policy is a\n" +
 			"rehearsal, not a language model: see docs. Then it verifies the artifacts that it made.",
-		RunE: func(c *cobra.Command, _ []string) error { return a.runQuickstart(c.Context(), q, out, resume) },
+		RunE: func(c *cobra.Command, _ []string) error { return a.runQuickstart(c, q, out, resume) },
 	}
 	f := c.Flags()
 	f.Uint64Var(&q.Seed, "seed", q.Seed, "seed of the run")
@@ -65,12 +66,26 @@ func (a *app) quickstart() *cobra.Command {
 	return c
 }
 
-func (a *app) runQuickstart(ctx context.Context, q quickConfig, out string, resume bool) error {
+func (a *app) runQuickstart(c *cobra.Command, q quickConfig, out string, resume bool) error {
+	ctx := c.Context()
+	if key, what := q.problem(); key != "" {
+		return fault.New(fault.BadFlag, "--%s must be %s", key, what)
+	}
 	dir, err := quickDir(out, resume)
 	if err != nil {
 		return err
 	}
-	if q, err = q.settle(dir, resume); err != nil {
+	lock, err := store.LockDir(dir)
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	if resume {
+		q, err = resumed(c, dir)
+	} else {
+		err = q.begin(dir)
+	}
+	if err != nil {
 		return err
 	}
 	run, err := a.newQuick(ctx, q, dir)
@@ -78,7 +93,7 @@ func (a *app) runQuickstart(ctx context.Context, q quickConfig, out string, resu
 		return err
 	}
 	defer run.serving.close("finished")
-	run.resume = resume
+	run.resume, run.lock = resume, lock
 	a.say("%s: %d steps of %d tasks × %d rollouts, seed %d", dir, q.Steps, q.Groups, q.Members, q.Seed)
 	steps, err := run.loop(ctx)
 	if err != nil {
@@ -87,7 +102,7 @@ func (a *app) runQuickstart(ctx context.Context, q quickConfig, out string, resu
 		}
 		return err
 	}
-	verified, err := run.proveAll()
+	verified, err := run.proveAll(ctx)
 	if err != nil {
 		return err
 	}
@@ -97,45 +112,89 @@ func (a *app) runQuickstart(ctx context.Context, q quickConfig, out string, resu
 
 // quickDir is the run directory: the one named, a new one, or the last one.
 func quickDir(out string, resume bool) (string, error) {
-	switch {
-	case out != "":
-		return out, nil
-	case !resume:
-		return filepath.Join("runs", "quickstart-"+time.Now().UTC().Format("20060102-150405")), nil
+	if out == "" {
+		out = filepath.Join("runs", "quickstart-"+time.Now().UTC().Format("20060102-150405"))
+		if resume {
+			all, _ := filepath.Glob(filepath.Join("runs", "quickstart-*"))
+			if len(all) == 0 {
+				return "", fault.New(fault.FileMissing, "there is no run to resume in runs/").WithFix("name it with --out")
+			}
+			out = slices.Max(all)
+		}
 	}
-	all, _ := filepath.Glob(filepath.Join("runs", "quickstart-*"))
-	if len(all) == 0 {
-		return "", fault.New(fault.FileMissing, "there is no run to resume in runs/").WithFix("name it with --out")
+	if resume && !exists(filepath.Join(out, runFile)) {
+		return "", fault.New(fault.FileMissing, "%s holds no run to resume", out).WithFix("name another with --out, or begin one without --resume")
 	}
-	return slices.Max(all), nil
+	return out, nil
 }
 
-// settle writes run.yaml, or reads it back on a resume: a resumed run keeps what it was started with.
-func (q quickConfig) settle(dir string, resume bool) (quickConfig, error) {
-	path := filepath.Join(dir, "run.yaml")
-	b, err := os.ReadFile(path)
-	switch {
-	case err == nil && !resume:
-		return q, fault.New(fault.BadConfig, "%s holds a run already", dir).WithFix("use --resume to go on with it, or another --out")
-	case err == nil:
-		var had quickConfig
-		dec := yaml.NewDecoder(strings.NewReader(string(b)))
-		dec.KnownFields(true)
-		if err := dec.Decode(&had); err != nil {
-			return q, fault.Wrap(fault.BadConfig, err, "%s", path)
-		}
-		return had, nil
-	case resume:
-		return q, fault.New(fault.FileMissing, "%s holds no run to resume", dir)
+const runFile = "run.yaml"
+
+// begin writes run.yaml of a new run.
+func (q *quickConfig) begin(dir string) error {
+	path := filepath.Join(dir, runFile)
+	if exists(path) {
+		return fault.New(fault.BadConfig, "%s holds a run already", dir).WithFix("use --resume to go on with it, or another --out")
 	}
 	q.Tasks, q.Writer = builtinTasks(), writer()
-	if b, err = yaml.Marshal(q); err != nil {
+	b, err := yaml.Marshal(q)
+	if err != nil {
+		return err
+	}
+	return store.WriteFile(path, b, 0o644)
+}
+
+// resumed reads run.yaml back: a run keeps what it was begun with, and a flag that says otherwise is an error.
+func resumed(c *cobra.Command, dir string) (quickConfig, error) {
+	var q quickConfig
+	path := filepath.Join(dir, runFile)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return q, fileError(path, err)
+	}
+	p, err := decodeYAML(path, b, &q)
+	if err != nil {
 		return q, err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return q, fault.Wrap(fault.StoreFailed, err, "making the run directory")
+	if key, what := q.problem(); key != "" {
+		return q, p.bad(key, "%s must be %s", key, what)
 	}
-	return q, store.WriteFile(path, b, 0o644)
+	if q.Kind != "quickstart" {
+		return q, p.bad("kind", "kind %q is not quickstart", q.Kind)
+	}
+	for _, name := range q.Tasks {
+		if !slices.Contains(builtinTasks(), name) {
+			return q, p.bad("tasks", "there is no built-in task %q", name).WithFix("use some of %s", strings.Join(builtinTasks(), ", "))
+		}
+	}
+	if len(q.Tasks) == 0 {
+		return q, p.bad("tasks", "no tasks are named")
+	}
+	for flag, had := range map[string]any{"seed": q.Seed, "steps": q.Steps, "groups": q.Groups, "members": q.Members, "concurrency": q.Concurrency} {
+		if f := c.Flags().Lookup(flag); f.Changed && f.Value.String() != fmt.Sprint(had) {
+			return q, fault.New(fault.BadFlag, "--%s %s: the run in %s was begun with %v", flag, f.Value, dir, had).WithFix("leave the flag out, or begin another run")
+		}
+	}
+	return q, nil
+}
+
+// problem names a key whose value makes no sense, and what it must be.
+func (q *quickConfig) problem() (key, must string) {
+	switch {
+	case q.Steps < 1 || q.Steps > 1e6:
+		return "steps", "between 1 and a million"
+	case q.Groups < 1 || q.Groups > 1000:
+		return "groups", "between 1 and 1000"
+	case q.Members < 2 || q.Members > 1000:
+		return "members", "between 2 and 1000: an advantage needs rewards to compare"
+	case q.Concurrency < 1 || q.Concurrency > 1000:
+		return "concurrency", "between 1 and 1000"
+	case q.Retries < 0 || q.Retries > 1000:
+		return "retries", "between 0 and 1000"
+	case !(q.Rate > 0) || math.IsInf(q.Rate, 0):
+		return "learning_rate", "positive"
+	}
+	return "", ""
 }
 
 // quick is one quickstart.
@@ -144,6 +203,7 @@ type quick struct {
 	q       quickConfig
 	dir     string
 	resume  bool
+	lock    *store.Lock
 	serving *serving
 	trainer *train.Rehearsal
 	trials  *train.Trials
@@ -182,10 +242,8 @@ func quickTasks(dir string, names []string) (map[string]*task.Task, []string, er
 	var books []string
 	for _, name := range names {
 		to := filepath.Join(dir, name)
-		if !exists(to) {
-			if _, err := writeBuiltin(name, dir); err != nil {
-				return nil, nil, err
-			}
+		if err := keepBuiltin(name, dir); err != nil {
+			return nil, nil, err
 		}
 		t, err := task.Load(to)
 		if err != nil {
@@ -197,33 +255,62 @@ func quickTasks(dir string, names []string) (map[string]*task.Task, []string, er
 	return tasks, books, nil
 }
 
+// keepBuiltin writes a built-in task below dir, at once, where it is not there yet.
+func keepBuiltin(name, dir string) error {
+	to := filepath.Join(dir, name)
+	if exists(to) {
+		return nil
+	}
+	part := filepath.Join(dir, ".part")
+	err := os.RemoveAll(part) // left by a kill
+	if err == nil {
+		err = os.MkdirAll(part, 0o755)
+	}
+	if err == nil {
+		_, err = writeBuiltin(name, part)
+	}
+	if err == nil {
+		err = os.Rename(filepath.Join(part, name), to)
+	}
+	if err == nil {
+		err = os.Remove(part)
+	}
+	return fault.Wrap(fault.StoreFailed, err, "writing the task %s", name)
+}
+
 func (r *quick) loop(ctx context.Context) ([]train.StepMetrics, error) {
 	defer r.screen.close()
 	return train.Run(ctx, train.Config{
-		Dir: r.dir, Roller: r.trials, Trainer: r.trainer, Resume: r.resume, Progress: r.screen.show,
+		Dir: r.dir, Roller: r.trials, Trainer: r.trainer, Resume: r.resume, Lock: r.lock, Progress: r.screen.show,
 		Schedule: schedule.Config{Seed: r.q.Seed, Tasks: r.q.Tasks, Shuffle: true, Steps: r.q.Steps, Groups: r.q.Groups, Members: r.q.Members,
 			MinGroup: r.q.Members, MaxRetries: r.q.Retries, Concurrency: r.q.Concurrency, MaxRejected: 8},
 	})
 }
 
-// proveAll verifies every artifact of the run once more, from the disk, and returns how many there are.
-func (r *quick) proveAll() (int, error) {
+// proveAll verifies the artifact of every trial that has a reward once more, from the disk, and returns how many there are.
+func (r *quick) proveAll(ctx context.Context) (int, error) {
 	paths, err := artifactPaths([]string{filepath.Join(r.dir, "trials")})
 	if err != nil {
 		return 0, err
 	}
 	n := 0
 	for _, p := range paths {
+		if ctx.Err() != nil {
+			return n, fault.Wrap(fault.Interrupted, context.Cause(ctx), "the run is whole; verifying it was stopped")
+		}
+		res, err := train.Result(filepath.Dir(p))
+		if fault.CodeOf(err) == fault.FileMissing { // a trial that a kill cut off
+			continue
+		}
+		if err != nil {
+			return n, err
+		}
+		if res.Tito.Reward == nil || res.Tito.Outcome == trial.TraceBroken {
+			continue
+		}
 		b, err := os.ReadFile(p)
 		if err != nil {
 			return n, fileError(p, err)
-		}
-		res, err := train.Result(filepath.Dir(p))
-		if err != nil {
-			if fault.CodeOf(err) == fault.FileMissing { // a trial that a kill cut off
-				continue
-			}
-			return n, err
 		}
 		if _, err := verify.Verify(b, verify.Options{Head: res.Tito.Head}); err != nil {
 			return n, fault.Wrap(fault.VerifyFailed, err, "%s", p)
@@ -274,11 +361,11 @@ func (r *quick) tell(steps []train.StepMetrics, verified int) {
 }
 
 func lastTrial(dir string) string {
-	entries, _ := os.ReadDir(filepath.Join(dir, "trials"))
-	if len(entries) == 0 {
+	all, _ := filepath.Glob(filepath.Join(dir, "trials", "*", "result.json"))
+	if len(all) == 0 {
 		return ""
 	}
-	return entries[len(entries)-1].Name()
+	return filepath.Base(filepath.Dir(slices.Max(all)))
 }
 
 func sortedKeys(m map[string]int) []string {

@@ -67,17 +67,14 @@ func (s *serveFlags) check() error {
 	for _, c := range []struct {
 		flag, value string
 		known       []string
-		later       string
+		later       []string
 	}{
-		{"engine", s.engine, []string{"rehearsal", "vllm"}, ""},
-		{"render", s.render, []string{"tito"}, "engine"},
-		{"tito-prompt-mode", s.promptMode, []string{"full_history"}, "incremental"},
-		{"stream", s.stream, []string{"buffered", "live"}, ""},
+		{"engine", s.engine, []string{"rehearsal", "vllm"}, []string{"sglang", "llamacpp", "fireworks", "openai"}},
+		{"render", s.render, []string{"tito"}, []string{"engine"}},
+		{"tito-prompt-mode", s.promptMode, []string{"full_history"}, []string{"incremental"}},
+		{"stream", s.stream, []string{"buffered", "live"}, nil},
 	} {
-		if c.later != "" && c.value == c.later {
-			return fault.New(fault.BadFlag, "--%s %s is not built yet", c.flag, c.value).WithFix("use %s", c.known[0])
-		}
-		if err := oneOf(c.flag, c.value, c.known); err != nil {
+		if err := oneOf(c.flag, c.value, c.known, c.later...); err != nil {
 			return err
 		}
 	}

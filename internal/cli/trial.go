@@ -54,13 +54,8 @@ func (a *app) trial() *cobra.Command {
 }
 
 func (a *app) runTrial(c *cobra.Command, t *trialFlags) error {
-	for _, f := range []struct{ flag, value, later string }{{"sandbox", t.sandbox, "docker e2b"}} {
-		if strings.Contains(" "+f.later+" ", " "+f.value+" ") {
-			return fault.New(fault.BadFlag, "--%s %s is not built yet", f.flag, f.value).WithFix("use local")
-		}
-		if err := oneOf(f.flag, f.value, []string{"local"}); err != nil {
-			return err
-		}
+	if err := oneOf("sandbox", t.sandbox, []string{"local"}, "docker", "e2b"); err != nil {
+		return err
 	}
 	h, err := a.newHarness(t.harness, t.home)
 	if err != nil {
