@@ -211,40 +211,41 @@ func charAt(s string, i int64) (string, bool) {
 	return s[i : i+1], true
 }
 
-// sliceRange turns Python's slice bounds into the first index, the step's sign kept, and the count.
-func sliceRange(n, lo, hi, step int64, hasLo, hasHi bool) (start, count int64) {
-	clamp := func(i, low, high int64) int64 {
+// bounds turns Python's slice bounds into those within n elements, as slice.indices does.
+func bounds(n, lo, hi, step int64, hasLo, hasHi bool) (start, stop int64) {
+	low, high := int64(0), n
+	if step < 0 {
+		low, high = -1, n-1
+	}
+	clamp := func(i int64) int64 {
 		if i < 0 {
-			if i += n; i < low {
-				return low
-			}
+			return max(i+n, low)
 		}
 		return min(i, high)
 	}
-	if step > 0 {
-		start, stop := int64(0), n
-		if hasLo {
-			start = clamp(lo, 0, n)
-		}
-		if hasHi {
-			stop = clamp(hi, 0, n)
-		}
-		if stop <= start {
-			return start, 0
-		}
-		return start, (stop-start-1)/step + 1
+	start, stop = low, high
+	if step < 0 {
+		start, stop = high, low
 	}
-	start, stop := n-1, int64(-1)
 	if hasLo {
-		start = clamp(lo, -1, n-1)
+		start = clamp(lo)
 	}
 	if hasHi {
-		stop = clamp(hi, -1, n-1)
+		stop = clamp(hi)
 	}
-	if stop >= start {
-		return start, 0
+	return start, stop
+}
+
+// sliceRange is the first index of a slice and the number of its elements.
+func sliceRange(n, lo, hi, step int64, hasLo, hasHi bool) (start, count int64) {
+	start, stop := bounds(n, lo, hi, step, hasLo, hasHi)
+	switch {
+	case step > 0 && stop > start:
+		return start, (stop-start-1)/step + 1
+	case step < 0 && stop < start:
+		return start, (start-stop-1)/-step + 1
 	}
-	return start, (start-stop-1)/-step + 1
+	return start, 0
 }
 
 func (r *run) slice(v value, lo, hi, step int64, hasLo, hasHi bool) value {
@@ -267,9 +268,8 @@ func (r *run) slice(v value, lo, hi, step int64, hasLo, hasHi bool) value {
 		return value{k: v.k, o: &seq{elems: out}}
 	case kRange:
 		g := v.o.(*rangeObj)
-		start, count := sliceRange(int64(g.len()), lo, hi, step, hasLo, hasHi)
-		first := g.start + start*g.step
-		return value{k: kRange, o: &rangeObj{first, first + count*step*g.step, step * g.step}}
+		start, stop := bounds(int64(g.len()), lo, hi, step, hasLo, hasHi)
+		return value{k: kRange, o: &rangeObj{g.start + start*g.step, g.start + stop*g.step, step * g.step}}
 	}
 	refuse("TypeError: '%s' object is not subscriptable", typeName(v))
 	return value{}

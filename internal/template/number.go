@@ -344,7 +344,7 @@ func parseInt(s string, base int) (value, bool) {
 		base = 10
 	}
 	if base < 2 || base > 36 {
-		refuse("ValueError: int() base must be >= 2 and <= 36, or 0")
+		return value{}, false
 	}
 	if s == "" || s[0] == '_' || strings.HasSuffix(s, "_") || strings.Contains(s, "__") || s[0] == '-' || s[0] == '+' {
 		return value{}, false

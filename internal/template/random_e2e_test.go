@@ -48,7 +48,7 @@ func (a author) expr(depth int) string {
 	case 9:
 		return "(" + a.expr(d) + " if " + a.expr(d) + a.pick(" else "+a.expr(d), "") + ")"
 	case 10:
-		return a.pick("["+a.expr(d)+", "+a.expr(d)+"]", "("+a.expr(d)+", "+a.expr(d)+")", "{"+a.expr(0)+": "+a.expr(d)+"}", "(not "+a.expr(d)+")", "(-"+a.expr(d)+")", "dict(q="+a.expr(d)+")")
+		return a.pick("["+a.expr(d)+", "+a.expr(d)+"]", "("+a.expr(d)+", "+a.expr(d)+")", "{"+a.pick("n", "'q'", "1.0", "none", "(1,2)")+": "+a.expr(d)+"}", "(not "+a.expr(d)+")", "(-"+a.expr(d)+")", "dict(q="+a.expr(d)+")")
 	}
 	return "(" + a.pick("'%s'", "'%d'", "'%r'", "'%5.2f'", "'%x'", "'%s %s'", "'%g'", "'%e'", "'%05d'") + " % " + a.expr(d) + ")"
 }

@@ -1,8 +1,6 @@
 package template
 
-import (
-	"strings"
-)
+import "strings"
 
 func formatMethod(r *run, self value, a args) value {
 	d := &dict{}
@@ -234,8 +232,6 @@ func (r *run) formatFloat(sp spec, f float64, s string) string {
 		if sp.prec < 0 {
 			sp.prec = 6
 		}
-		p := sp
-		p.verb, p.width = 'f', 0
 		text := strings.TrimPrefix((&spec{fill: " ", prec: sp.prec, verb: 'f'}).float(f*100), "-") + "%"
 		return sp.number(f < 0, "", text)
 	case 0:
@@ -259,8 +255,6 @@ func (sp *spec) shortFloat(f float64) string {
 	text := general(f, max(sp.prec, 1), false)
 	if !strings.ContainsAny(text, ".en") {
 		if len(text) >= max(sp.prec, 1) && f >= 1 {
-			p := general(f, max(sp.prec, 1), true)
-			_ = p
 			text = expForm(f, max(sp.prec, 1))
 		} else {
 			text += ".0"

@@ -5,7 +5,6 @@ import (
 	"unicode"
 
 	"golang.org/x/text/cases"
-	"golang.org/x/text/language"
 )
 
 // strArg is an argument that must be a string.
@@ -14,82 +13,6 @@ func strArg(fn string, v value) string {
 		refuse("TypeError: %s() needs a string, got '%s'", fn, typeName(v))
 	}
 	return v.s
-}
-
-func upper(s string) string {
-	if isASCII(s) {
-		return strings.ToUpper(s)
-	}
-	return cases.Upper(language.Und).String(s)
-}
-
-func lower(s string) string {
-	if isASCII(s) {
-		return strings.ToLower(s)
-	}
-	return cases.Lower(language.Und).String(s)
-}
-
-func capitalize(s string) string {
-	if s == "" {
-		return s
-	}
-	_, n := decode(s)
-	return titleCase(s[:n]) + lowerAfter(s, n)
-}
-
-// titleCase is the title case of one character.
-func titleCase(c string) string {
-	if isASCII(c) {
-		return strings.ToUpper(c)
-	}
-	return cases.Title(language.Und).String(c)
-}
-
-// lowerAfter is s[n:] in lower case, which for a final sigma depends on what is before it.
-func lowerAfter(s string, n int) string {
-	if isASCII(s) {
-		return strings.ToLower(s[n:])
-	}
-	return lower(s[n:])
-}
-
-func titleWords(s string) string {
-	var b []byte
-	start := true
-	for len(s) > 0 {
-		r, n := decode(s)
-		switch {
-		case !isCased(r):
-			b = append(b, s[:n]...)
-			start = true
-			s = s[n:]
-			continue
-		case start:
-			b = append(b, titleCase(s[:n])...)
-		default:
-			b = append(b, lower(s[:n])...)
-		}
-		start = false
-		s = s[n:]
-	}
-	return string(b)
-}
-
-func isCased(r rune) bool { return unicode.IsUpper(r) || unicode.IsLower(r) || unicode.IsTitle(r) }
-
-func swapCase(s string) string {
-	var b strings.Builder
-	for len(s) > 0 {
-		r, n := decode(s)
-		if unicode.IsUpper(r) {
-			b.WriteString(lower(s[:n]))
-		} else {
-			b.WriteString(upper(s[:n]))
-		}
-		s = s[n:]
-	}
-	return b.String()
 }
 
 // strip is Python's strip, lstrip and rstrip.
@@ -190,92 +113,6 @@ func (r *run) window(fn, s string, a args) (string, int) {
 	return r.sliceStr(s, start, start+count, 1, true, true), int(start)
 }
 
-func (r *run) strs(parts []string) value {
-	r.cells(len(parts))
-	es := make([]value, len(parts))
-	for i, p := range parts {
-		es[i] = strOf(p)
-	}
-	return listOf(es...)
-}
-
-func splitMethod(fn string, last bool) method {
-	return func(r *run, self value, a args) value {
-		p := a.bind(fn, "sep", "maxsplit")
-		most := -1
-		if p[1].k != kMissing {
-			most = int(max(min(r.intArg(fn, p[1]), 1<<30), -1))
-		}
-		var parts []string
-		if p[0].k == kMissing || p[0].k == kNone {
-			parts = splitSpace(self.s, most, last)
-		} else {
-			sep := strArg(fn, p[0])
-			if sep == "" {
-				refuse("ValueError: empty separator")
-			}
-			parts = splitSep(self.s, sep, most, last)
-		}
-		r.charge(len(self.s) / 256)
-		return r.strs(parts)
-	}
-}
-
-func splitSep(s, sep string, most int, last bool) []string {
-	if most < 0 {
-		return strings.Split(s, sep)
-	}
-	if !last {
-		return strings.SplitN(s, sep, most+1)
-	}
-	var back []string
-	for ; most > 0; most-- {
-		i := strings.LastIndex(s, sep)
-		if i < 0 {
-			break
-		}
-		back = append(back, s[i+len(sep):])
-		s = s[:i]
-	}
-	return reversed(append(back, s))
-}
-
-func reversed(s []string) []string {
-	for i, j := 0, len(s)-1; i < j; i, j = i+1, j-1 {
-		s[i], s[j] = s[j], s[i]
-	}
-	return s
-}
-
-func splitSpace(s string, most int, last bool) []string {
-	if most < 0 {
-		return strings.FieldsFunc(s, isSpace)
-	}
-	var out []string
-	if !last {
-		for s = strings.TrimLeftFunc(s, isSpace); s != ""; most-- {
-			i := strings.IndexFunc(s, isSpace)
-			if i < 0 || most == 0 {
-				return append(out, s)
-			}
-			out = append(out, s[:i])
-			s = strings.TrimLeftFunc(s[i:], isSpace)
-		}
-		return out
-	}
-	for s = strings.TrimRightFunc(s, isSpace); s != ""; most-- {
-		i := strings.LastIndexFunc(s, isSpace)
-		if i < 0 || most == 0 {
-			out = append(out, s)
-			break
-		}
-		_, n := decode(s[i:])
-		out = append(out, s[i+n:])
-		s = strings.TrimRightFunc(s[:i], isSpace)
-	}
-	return reversed(out)
-}
-
 // every is a test of all characters of a string that has any.
 func every(ok func(rune) bool) method {
 	return func(r *run, self value, a args) value {
@@ -283,61 +120,6 @@ func every(ok func(rune) bool) method {
 		r.charge(len(self.s) / 64)
 		return boolOf(self.s != "" && strings.IndexFunc(self.s, func(c rune) bool { return !ok(c) }) < 0)
 	}
-}
-
-func isUpperStr(s string) bool {
-	cased := false
-	for _, r := range s {
-		if unicode.IsLower(r) || unicode.IsTitle(r) {
-			return false
-		}
-		cased = cased || unicode.IsUpper(r)
-	}
-	return cased
-}
-
-func isLowerStr(s string) bool {
-	cased := false
-	for _, r := range s {
-		if unicode.IsUpper(r) || unicode.IsTitle(r) {
-			return false
-		}
-		cased = cased || unicode.IsLower(r)
-	}
-	return cased
-}
-
-func isTitleStr(s string) bool {
-	cased, inWord := false, false
-	for _, r := range s {
-		switch {
-		case unicode.IsUpper(r) || unicode.IsTitle(r):
-			if inWord {
-				return false
-			}
-			inWord, cased = true, true
-		case unicode.IsLower(r):
-			if !inWord {
-				return false
-			}
-		default:
-			inWord = false
-		}
-	}
-	return cased
-}
-
-func isDigitRune(r rune) bool {
-	return unicode.IsDigit(r) || strings.ContainsRune("²³¹⁰⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈₉", r) || r >= '①' && r <= '⑨'
-}
-
-func isIdentifier(s string) bool {
-	for i, r := range s {
-		if !(r == '_' || unicode.IsLetter(r) || i > 0 && isNameRune(r)) {
-			return false
-		}
-	}
-	return s != ""
 }
 
 // mapped is a method without arguments that gives a new string.
@@ -494,31 +276,6 @@ func joinMethod(r *run, self value, a args) value {
 	}
 	r.grow(n)
 	return strOf(strings.Join(parts, self.s))
-}
-
-func splitLinesMethod(r *run, self value, a args) value {
-	p := a.bind("splitlines", "keepends")
-	lines := splitLines(self.s, p[0].k != kMissing && truth(p[0]))
-	r.charge(len(self.s) / 64)
-	return r.strs(lines)
-}
-
-func partition(fn string, index func(s, sep string) int) method {
-	return func(r *run, self value, a args) value {
-		a.positional(fn, 1, 1)
-		sep := strArg(fn, a.pos[0])
-		if sep == "" {
-			refuse("ValueError: empty separator")
-		}
-		i := index(self.s, sep)
-		switch {
-		case i >= 0:
-			return tupleOf(strOf(self.s[:i]), strOf(sep), strOf(self.s[i+len(sep):]))
-		case fn == "partition":
-			return tupleOf(self, strOf(""), strOf(""))
-		}
-		return tupleOf(strOf(""), strOf(""), self)
-	}
 }
 
 func remove(fn string, trim func(s, x string) string) method {

@@ -2,29 +2,83 @@ package template
 
 import (
 	"fmt"
-	"math"
-	"math/big"
-	"strconv"
 	"strings"
+	"unicode"
 )
 
-// truncate is Python's int(f).
-func truncate(f float64) value {
-	n, _ := big.NewFloat(f).Int(nil)
-	return bigOf(n)
+func centerFilter(r *run, v value, a args) value {
+	p := a.bind("center", "width")
+	width := int64(80)
+	if p[0].k != kMissing {
+		width = r.intArg("center", p[0])
+	}
+	return strOf(r.pad("center", r.str(v), width, " "))
 }
 
-// roundInt is Python's round(n, digits) of an int.
-func roundInt(v value, digits int) value {
-	if digits >= 0 {
-		return bigOf(v.big())
+func replaceFilter(r *run, v value, a args) value {
+	p := a.bind("replace", "old", "new", "count")
+	count := int64(-1)
+	if p[2].k != kMissing && p[2].k != kNone {
+		count = r.intArg("replace", p[2])
 	}
-	if digits < -maxIntDigits {
-		return intOf(0)
+	return strOf(r.replace(r.str(v), r.str(need("replace", "old", p[0])), r.str(need("replace", "new", p[1])), count))
+}
+
+func trimFilter(r *run, v value, a args) value {
+	p := a.bind("trim", "chars")
+	self := v
+	if v.k != kStr {
+		self = strOf(r.str(v))
 	}
-	scale := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(-digits)), nil)
-	n := roundHalfEven(new(big.Rat).SetFrac(v.big(), scale))
-	return bigOf(n.Mul(n, scale))
+	if p[0].k == kMissing {
+		return r.lib.str["strip"](r, self, args{})
+	}
+	return r.lib.str["strip"](r, self, args{pos: p})
+}
+
+func truncateFilter(r *run, v value, a args) value {
+	p := a.bind("truncate", "length", "killwords", "end", "leeway")
+	length, leeway, end := int64(255), int64(5), "..."
+	if p[0].k != kMissing {
+		length = r.intArg("truncate", p[0])
+	}
+	if p[2].k != kMissing {
+		end = strArg("truncate", p[2])
+	}
+	if p[3].k != kMissing && p[3].k != kNone {
+		leeway = r.intArg("truncate", p[3])
+	}
+	keep := length - int64(runeCount(end))
+	if keep < 0 || leeway < 0 {
+		refuse("AssertionError: expected length >= %d and leeway >= 0", runeCount(end))
+	}
+	n, ok := pyLen(v)
+	if !ok {
+		refuse("TypeError: object of type '%s' has no len()", typeName(v))
+	}
+	if int64(n) <= length+leeway {
+		return v
+	}
+	s := r.sliceStr(strArg("truncate", v), 0, keep, 1, false, true)
+	if !isSet(p[1]) {
+		if i := strings.LastIndexByte(s, ' '); i >= 0 {
+			s = s[:i]
+		}
+	}
+	return strOf(s + end)
+}
+
+func wordCount(r *run, v value, a args) value {
+	a.positional("wordcount", 0, 0)
+	n, in := 0, false
+	for _, c := range r.str(v) {
+		word := c == '_' || unicode.IsLetter(c) || unicode.IsNumber(c)
+		if word && !in {
+			n++
+		}
+		in = word
+	}
+	return intOf(n)
 }
 
 var htmlEscaper = strings.NewReplacer("&", "&amp;", ">", "&gt;", "<", "&lt;", "'", "&#39;", `"`, "&#34;")
@@ -48,82 +102,6 @@ func forceEscape(r *run, v value, a args) value {
 	s := escape(strOf(r.str(v)))
 	r.grow(len(s.s))
 	return s
-}
-
-func fileSize(r *run, v value, a args) value {
-	p := a.bind("filesizeformat", "binary")
-	f := 0.0
-	switch {
-	case v.k == kStr:
-		ok := false
-		if f, ok = parseFloat(v.s); !ok {
-			refuse("ValueError: could not convert string to float")
-		}
-	case v.isNumber():
-		f = toFloat(v)
-	default:
-		refuse("TypeError: float() argument must be a string or a real number, not '%s'", typeName(v))
-	}
-	base, units := 1000.0, "kB MB GB TB PB EB ZB YB"
-	if isSet(p[0]) {
-		base, units = 1024.0, "KiB MiB GiB TiB PiB EiB ZiB YiB"
-	}
-	if f == 1 {
-		return strOf("1 Byte")
-	}
-	if f < base {
-		if math.IsInf(f, 0) {
-			refuse("OverflowError: cannot convert float infinity to integer")
-		}
-		return strOf(intRepr(truncate(f)) + " Bytes")
-	}
-	if math.IsNaN(f) {
-		return strOf("nan YB")
-	}
-	names := strings.Fields(units)
-	for i, name := range names {
-		unit := math.Pow(base, float64(i+2))
-		if f < unit || i == len(names)-1 {
-			return strOf(strconv.FormatFloat(base*f/unit, 'f', 1, 64) + " " + name)
-		}
-	}
-	return value{}
-}
-
-func groupBy(r *run, v value, a args) value {
-	p := a.bind("groupby", "attribute", "default", "case_sensitive")
-	need("groupby", "attribute", p[0])
-	get := r.defaulted(p[0], p[1])
-	key := func(v value) value {
-		if v = get(v); !isSet(p[2]) {
-			v = ignoreCase(v)
-		}
-		return v
-	}
-	var out []value
-	var group []value
-	flush := func(name value) {
-		if len(group) > 0 {
-			if !isSet(p[2]) {
-				name = get(group[0])
-			}
-			t := tupleOf(name, listOf(group...))
-			t.safe = true // marks its named fields
-			out = append(out, t)
-			group = nil
-		}
-	}
-	var last value
-	for _, e := range r.sorted(r.list(v), key, false) {
-		k := key(e)
-		if len(group) > 0 && !equal(k, last) {
-			flush(last)
-		}
-		last = k
-		group = append(group, e)
-	}
-	flush(last)
-	return listOf(out...)
 }
 
 func indentFilter(r *run, v value, a args) value {
@@ -164,8 +142,7 @@ func indentFilter(r *run, v value, a args) value {
 
 // pprintFilter is Python's pformat as long as the value fits on one line of 80.
 func pprintFilter(r *run, v value, a args) value {
-	p := a.bind("pprint")
-	_ = p
+	a.positional("pprint", 0, 0)
 	s := r.repr(sortedDicts(r, v, 0))
 	if len(s) > 80 && v.k >= kStr {
 		refuse("pprint of more than a line is not supported")
