@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/tito-rl/tito/internal/fault"
 	"github.com/tito-rl/tito/internal/sandbox"
@@ -448,6 +449,10 @@ func copyFile(from *os.Root, src string, to *os.Root, dst string, mode fs.FileMo
 			return err
 		}
 	}
+	// A child forked meanwhile would hold the file open for writing until its exec, and a script that is open for writing
+	// cannot be run ("text file busy").
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	out, err := to.OpenFile(dst, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, mode|0o200)
 	if err != nil {
 		return err
