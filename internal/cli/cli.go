@@ -56,7 +56,7 @@ func Run(ctx context.Context, args []string, s Streams) int {
 	if errors.As(err, &own) {
 		return int(own)
 	}
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+	if f := (*fault.Error)(nil); ctx.Err() != nil && errors.Is(err, context.Canceled) && !errors.As(err, &f) {
 		err = fault.Wrap(fault.Interrupted, err, "interrupted")
 	}
 	return a.fail(err)

@@ -32,15 +32,18 @@ type Trials struct {
 }
 
 // Name is the folder of an attempt's trial.
-func Name(a schedule.Attempt) string {
-	return fmt.Sprintf("s%04d-g%05d-m%02d-r%d-i%d", a.Step, a.Group, a.Member, a.Retry, a.Issue)
+func Name(a schedule.Attempt) string { return fmt.Sprintf("%s-i%d", try(a), a.Issue) }
+
+// try names what an attempt and its later issues have in common.
+func try(a schedule.Attempt) string {
+	return fmt.Sprintf("s%04d-g%05d-m%02d-r%d", a.Step, a.Group, a.Member, a.Retry)
 }
 
-// Identities of an attempt: a retry renews all but run, group and member. The seed is in the affinity, so that the policy
-// draws other tokens for each attempt and the same ones when the attempt is run again.
+// identities of an attempt: a retry renews all but run, group and member. Another issue of the same try renews the trial
+// alone, so that the policy draws the same tokens again: a run that was killed learns what it would have learned.
 func (t *Trials) identities(r schedule.Rollout) trajectory.Identities {
 	return trajectory.Identities{
-		Trajectory: t.Run + "-" + Name(r.Attempt), Trial: Name(r.Attempt), Run: fmt.Sprintf("%s-g%05d-m%02d", t.Run, r.Group, r.Member),
+		Trajectory: t.Run + "-" + try(r.Attempt), Trial: Name(r.Attempt), Run: fmt.Sprintf("%s-g%05d-m%02d", t.Run, r.Group, r.Member),
 		Group: fmt.Sprintf("%s-g%05d", t.Run, r.Group), Member: r.Member, Retry: r.Retry, Affinity: fmt.Sprintf("%016x", r.Seed),
 	}
 }
