@@ -184,10 +184,10 @@ func (a *app) engine(s *serveFlags, v *serving) (engine.Engine, error) {
 		return nil, err
 	}
 	faults, err := readFaults(s.faults)
-	faults = append(faults, book.Faults...)
 	if err != nil {
 		return nil, err
 	}
+	faults = append(faults, book.Faults...)
 	p, err := compileBook(book, v.model)
 	if err != nil {
 		return nil, err
