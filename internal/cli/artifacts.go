@@ -101,7 +101,7 @@ func (p *policyFlags) add(c *cobra.Command) {
 	f.IntVar(&p.realignMax, "realign-max", d.RealignMax, "sampled ids that a realign may lose")
 	f.StringVar(&p.refused, "refused", d.Refused, "an answer that the harness refused by asking again: train or discard")
 	f.StringVar(&p.subagents, "subagents", d.Subagents, "sub-agents' turns: train or context")
-	f.BoolVar(&p.keepRewritten, "keep-rewritten", d.KeepRewritten, "go on from a completion that the harness rewrote, marking the edit")
+	f.BoolVar(&p.keepRewritten, "keep-rewritten", d.KeepRewritten, "go on from a completion that the harness rewrote, marking the edit (not built yet)")
 	f.IntVar(&p.maxContext, "max-context", d.MaxContext, "discard turns whose prompt plus completion is longer; 0 = no limit")
 }
 
@@ -139,6 +139,15 @@ func (p *policyFlags) changed(c *cobra.Command) bool {
 		}
 	}
 	return false
+}
+
+// check refuses flags that are wrong, before any file is read.
+func (p *policyFlags) check(c *cobra.Command) error {
+	if !p.changed(c) {
+		return nil
+	}
+	_, err := p.policy()
+	return err
 }
 
 // notes tells people what is special about an artifact.

@@ -76,12 +76,32 @@ func (a *app) root() *cobra.Command {
 	for _, verb := range a.verbs() {
 		root.AddCommand(verb)
 	}
+	help := a.help(root)
+	root.SetHelpCommand(help)
+	root.AddCommand(help)
+	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
+		if c.Name() == "completion" {
+			c.Args, c.RunE = noArgs, func(c *cobra.Command, _ []string) error { return c.Help() }
+		}
 		if c.Args == nil {
 			c.Args = noArgs
 		}
 	}
 	return root
+}
+
+func (a *app) help(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use: "help [VERB]", Short: "Show what a verb does and its flags", Args: cobra.ArbitraryArgs,
+		RunE: func(_ *cobra.Command, args []string) error {
+			c, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return fault.New(fault.BadFlag, "there is no verb %q", strings.Join(args, " ")).WithFix("see: tito --help")
+			}
+			return c.Help()
+		},
+	}
 }
 
 // wantsJSON finds --json before the flags are parsed, so that an error in them is told in the form that was asked for.

@@ -18,6 +18,9 @@ func (a *app) explain() *cobra.Command {
 		Use: "explain FILES…", Short: "Say why ids diverged: turn, message, field, kind of change, cost, and what would avoid it",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := pf.check(c); err != nil {
+				return err
+			}
 			paths, err := artifactPaths(args)
 			if err != nil {
 				return err

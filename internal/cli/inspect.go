@@ -41,6 +41,9 @@ func (a *app) inspect() *cobra.Command {
 		Use: "inspect FILES…", Short: "Show what artifacts hold: header, tree of turns, ledger",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := pf.check(c); err != nil {
+				return err
+			}
 			paths, err := artifactPaths(args)
 			if err != nil {
 				return err

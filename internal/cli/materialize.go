@@ -22,6 +22,9 @@ func (a *app) materialize() *cobra.Command {
 			if err := oneOf("format", format, []string{"rollout"}, "trl", "verl", "slime", "prime-rl", "skyrl", "tinker", "fireworks"); err != nil {
 				return err
 			}
+			if err := pf.check(c); err != nil {
+				return err
+			}
 			paths, err := artifactPaths(args)
 			if err != nil {
 				return err

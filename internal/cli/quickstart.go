@@ -45,7 +45,7 @@ type quickConfig struct {
 func (q quickConfig) runID() string { return fmt.Sprintf("quickstart-s%d", q.Seed) }
 
 func (a *app) quickstart() *cobra.Command {
-	q := quickConfig{Kind: "quickstart", Seed: 1, Steps: 12, Groups: 8, Members: 6, Rate: 40, Retries: 2, Concurrency: 2 * runtime.GOMAXPROCS(0)}
+	q := quickConfig{Kind: "quickstart", Seed: 1, Steps: 12, Groups: 8, Members: 6, Rate: 40, Retries: 2}
 	var out string
 	var resume bool
 	c := &cobra.Command{
@@ -60,7 +60,7 @@ func (a *app) quickstart() *cobra.Command {
 	f.IntVar(&q.Steps, "steps", q.Steps, "trainer steps")
 	f.IntVar(&q.Groups, "groups", q.Groups, "groups of rollouts a step, each on one task")
 	f.IntVar(&q.Members, "members", q.Members, "rollouts a group")
-	f.IntVar(&q.Concurrency, "concurrency", q.Concurrency, "rollouts at a time")
+	f.IntVar(&q.Concurrency, "concurrency", q.Concurrency, "rollouts at a time; 0 = two a processor")
 	f.StringVar(&out, "out", "", "run directory; empty = runs/quickstart-TIME")
 	f.BoolVar(&resume, "resume", false, "go on with the run in --out, or with the last one")
 	return c
@@ -68,6 +68,9 @@ func (a *app) quickstart() *cobra.Command {
 
 func (a *app) runQuickstart(c *cobra.Command, q quickConfig, out string, resume bool) error {
 	ctx := c.Context()
+	if q.Concurrency == 0 {
+		q.Concurrency = 2 * runtime.GOMAXPROCS(0)
+	}
 	if key, what := q.problem(); key != "" {
 		return fault.New(fault.BadFlag, "--%s must be %s", key, what)
 	}
@@ -171,7 +174,7 @@ func resumed(c *cobra.Command, dir string) (quickConfig, error) {
 		return q, p.bad("tasks", "no tasks are named")
 	}
 	for flag, had := range map[string]any{"seed": q.Seed, "steps": q.Steps, "groups": q.Groups, "members": q.Members, "concurrency": q.Concurrency} {
-		if f := c.Flags().Lookup(flag); f.Changed && f.Value.String() != fmt.Sprint(had) {
+		if f := c.Flags().Lookup(flag); f.Changed && f.Value.String() != fmt.Sprint(had) && !(flag == "concurrency" && f.Value.String() == "0") {
 			return q, fault.New(fault.BadFlag, "--%s %s: the run in %s was begun with %v", flag, f.Value, dir, had).WithFix("leave the flag out, or begin another run")
 		}
 	}
