@@ -335,7 +335,7 @@ func (r *quick) tell(steps []train.StepMetrics, verified int) {
 		a.printJSON(map[string]any{
 			"steps": len(steps), "reward_first": first, "reward_last": last, "turns": sum.Turns, "segments": sum.Segments,
 			"extends": sum.Extends, "realigns": sum.Realigns, "splits": sum.SplitCount(), "trainable_tokens": sum.Ledger.Trained,
-			"sampled_tokens": sum.Ledger.Sampled, "verified": verified, "run_dir": r.dir,
+			"sampled_tokens": sum.Ledger.Sampled, "verified": verified > 0, "run_dir": r.dir,
 		})
 		return
 	}

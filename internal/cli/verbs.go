@@ -6,6 +6,6 @@ import "github.com/spf13/cobra"
 func (a *app) verbs() []*cobra.Command {
 	return []*cobra.Command{
 		a.quickstart(),
-		a.run(), a.sidecar(), a.trial(), a.materialize(), a.verify(), a.explain(), a.inspect(), a.version(), a.agent(),
+		a.run(), a.sidecar(), a.trial(), a.rehearsal(), a.materialize(), a.verify(), a.explain(), a.inspect(), a.version(), a.agent(),
 	}
 }
