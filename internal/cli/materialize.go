@@ -25,16 +25,16 @@ func (a *app) materialize() *cobra.Command {
 			if err := pf.check(c); err != nil {
 				return err
 			}
-			paths, err := artifactPaths(args)
-			if err != nil {
-				return err
-			}
 			var given *float64
 			if c.Flags().Changed("reward") {
 				if math.IsNaN(reward) || math.IsInf(reward, 0) {
 					return fault.New(fault.BadFlag, "--reward must be finite")
 				}
 				given = &reward
+			}
+			paths, err := artifactPaths(args)
+			if err != nil {
+				return err
 			}
 			for _, p := range paths {
 				if err := a.materializeOne(c, p, &pf, given); err != nil {
