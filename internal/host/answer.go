@@ -29,6 +29,8 @@ func (h *Host) Handler() http.Handler {
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer h.caught()
+		// Until the body is read, or what is left of a refused one: the server reads that too.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.c.Patience))
 		mux.ServeHTTP(w, r)
 	})
 }

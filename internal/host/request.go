@@ -60,19 +60,15 @@ func (h *Host) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if r.ContentLength > h.c.MaxBody {
 		return nil, tooLarge()
 	}
-	c := http.NewResponseController(w)
-	if err := c.SetReadDeadline(time.Now().Add(h.c.Patience)); err == nil {
-		defer func() { _ = c.SetReadDeadline(time.Time{}) }()
-	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.c.MaxBody))
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(err, &over):
 		return nil, tooLarge()
 	case err != nil:
-		w.Header().Set("Connection", "close")
 		return nil, fault.Wrap(fault.ClientGone, err, "the request ended, or stood still, before it was whole")
 	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the answer may take long
 	return body, nil
 }
 

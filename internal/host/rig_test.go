@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tito-rl/tito/internal/artifact"
+	"github.com/tito-rl/tito/internal/chat"
 	"github.com/tito-rl/tito/internal/dialect"
 	"github.com/tito-rl/tito/internal/dialect/chatcompletions"
 	"github.com/tito-rl/tito/internal/engine"
@@ -27,6 +28,7 @@ import (
 	"github.com/tito-rl/tito/internal/materialize"
 	"github.com/tito-rl/tito/internal/model"
 	"github.com/tito-rl/tito/internal/rehearsal"
+	"github.com/tito-rl/tito/internal/session"
 	"github.com/tito-rl/tito/internal/store"
 	"github.com/tito-rl/tito/internal/trajectory"
 	"github.com/tito-rl/tito/internal/verify"
@@ -76,16 +78,17 @@ type rig struct {
 	c       host.Config
 	dir     string
 	faults  []rehearsal.Fault
-	overNet bool                               // the engine is reached over HTTP
-	wrap    func(engine.Engine) engine.Engine  // nil = as it is
+	overNet bool                                // the engine is reached over HTTP
+	wrap    func(engine.Engine) engine.Engine   // nil = as it is
 	keep    func(store.Journals) store.Journals // nil = as it is
 
-	host   *host.Host
-	engine engine.Engine
-	base   string
-	client *http.Client
-	served chan struct{} // a request was served, its handler is over
-	calls  *counter
+	host    *host.Host
+	engine  engine.Engine
+	base    string
+	client  *http.Client
+	arrived chan struct{} // a call arrived at its session
+	served  chan struct{} // a request was served, its handler is over
+	calls   *counter
 }
 
 // counter counts what the engine is asked.
@@ -117,7 +120,7 @@ func up(t testing.TB, set func(*rig)) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, dir: t.TempDir(), served: make(chan struct{}, 1000)}
+	r := &rig{t: t, dir: t.TempDir(), arrived: make(chan struct{}, 100000), served: make(chan struct{}, 100000)}
 	r.c = host.Config{Model: m, Dialects: []dialect.Dialect{chatcompletions.Dialect{}}, EnginePause: time.Microsecond, Writer: "test",
 		Now: func() time.Time { return begun }, Durability: store.Process}
 	if set != nil {
@@ -186,7 +189,11 @@ func (r *rig) play() engine.Engine {
 // open begins a trajectory; its token is "key-" and its id.
 func (r *rig) open(id string) host.Endpoint {
 	r.t.Helper()
-	e, err := r.host.Open(r.t.Context(), host.Open{Identities: trajectory.Identities{Trajectory: id, Affinity: "a"}, Token: "key-" + id})
+	e, err := r.host.Open(r.t.Context(), host.Open{Identities: trajectory.Identities{Trajectory: id, Affinity: "a"}, Token: "key-" + id,
+		Classify: func(*session.CallArrived) (trajectory.Class, string) {
+			r.arrived <- struct{}{}
+			return trajectory.ClassPolicy, ""
+		}})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -276,7 +283,7 @@ type heard struct {
 	Prompt    int // usage
 	Tokens    int
 	Logprobs  int
-	Comments  int // on a stream
+	Comments  int  // on a stream
 	Cut       bool // the connection broke before the answer was whole
 }
 
@@ -471,3 +478,11 @@ func listenAt(t testing.TB, addr string) net.Listener {
 	t.Cleanup(func() { l.Close() })
 	return l
 }
+
+// wordy is a dialect whose answers are long.
+type wordy struct {
+	dialect.Dialect
+	text string
+}
+
+func (d wordy) Reply(dialect.Meta, chat.Request, chat.Reply) []byte { return []byte(d.text) }
