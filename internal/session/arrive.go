@@ -46,7 +46,7 @@ func (s *Session) arrive(e *CallArrived) {
 		return
 	}
 	s.works[id] = w
-	w.parser = s.cfg.Family.Parse(family.ParseInput{Prompt: w.prompt, Tools: e.Request.Tools})
+	w.parser = s.cfg.Family.Parse(family.ParseInput{Prompt: w.prompt, Tools: e.Request.Tools, NoCalls: len(e.Request.Tools) == 0})
 	s.emit(Generate{Call: id, IDs: w.prompt, MaxTokens: w.maxTokens, Sampling: s.cfg.Sampling, Stops: s.stops, Key: s.key(w)})
 }
 
