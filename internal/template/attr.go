@@ -30,6 +30,8 @@ func (r *run) methodOf(v value, name string) method {
 		return floatMethods[name]
 	case kLoop:
 		return loopMethods[name]
+	case kRange:
+		return rangeMethods[name]
 	}
 	return nil
 }
@@ -370,6 +372,24 @@ var listMethods = map[string]method{
 	"copy": func(r *run, self value, a args) value {
 		a.positional("copy", 0, 0)
 		return self
+	},
+}
+
+var rangeMethods = map[string]method{
+	"count": func(r *run, self value, a args) value {
+		a.positional("count", 1, 1)
+		if rangeHas(self.o.(*rangeObj), a.pos[0]) {
+			return intOf(1)
+		}
+		return intOf(0)
+	},
+	"index": func(r *run, self value, a args) value {
+		a.positional("index", 1, 1)
+		g := self.o.(*rangeObj)
+		if !rangeHas(g, a.pos[0]) {
+			refuse("ValueError: not in range")
+		}
+		return int64Of((int64(toFloat(a.pos[0])) - g.start) / g.step)
 	},
 }
 

@@ -141,13 +141,14 @@ func cmpFloat(a, b float64) (int, bool) {
 func order(op string, a, b value) bool { return orderAt(op, a, b, 0) }
 
 func orderAt(op string, a, b value, depth int) bool {
-	c, ok := 0, true
+	c := 0
 	switch {
 	case a.k <= kUndef:
 		refuseUndefined(a)
 	case b.k <= kUndef:
 		refuseUndefined(b)
 	case a.isNumber() && b.isNumber():
+		var ok bool
 		if c, ok = compareNumbers(a, b); !ok {
 			return false
 		}

@@ -415,7 +415,7 @@ func (p *parser) callArgs() callArgs {
 				break
 			}
 		}
-		ok := true
+		var ok bool
 		switch {
 		case p.skipOp("*"):
 			ok = a.star == nil && a.dstar == nil
@@ -424,9 +424,9 @@ func (p *parser) callArgs() callArgs {
 			ok = a.dstar == nil
 			a.dstar = p.expression(true)
 		case p.cur().kind == tokName && p.look().isOp("="):
-			ok = a.dstar == nil
 			name := p.next().text
 			p.next()
+			ok = a.dstar == nil
 			for _, k := range a.kw {
 				ok = ok && k.name != name
 			}

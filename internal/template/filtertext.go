@@ -12,7 +12,7 @@ func centerFilter(r *run, v value, a args) value {
 	if p[0].k != kMissing {
 		width = r.intArg("center", p[0])
 	}
-	return strOf(r.pad("center", r.str(v), width, " "))
+	return value{k: kStr, safe: v.safe && v.k == kStr, s: r.pad("center", r.str(v), width, " ")}
 }
 
 func replaceFilter(r *run, v value, a args) value {

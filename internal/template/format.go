@@ -251,7 +251,7 @@ func (sp *spec) number(neg bool, prefix, digits string) string {
 	}
 	inside := sp.align == '=' || sp.zero && sp.align == 0
 	fill := sp.fill
-	if sp.zero && (sp.align == 0 || !sp.percentStyle && sp.align == '=') {
+	if sp.zero && sp.align == 0 {
 		fill = "0"
 	}
 	if inside {
@@ -359,11 +359,10 @@ func (sp *spec) float(f float64) string {
 		default:
 			s = general(a, max(prec, 1), sp.alt)
 		}
-		if sp.alt && prec == 0 && sp.verb|0x20 != 'g' {
-			if i := strings.IndexByte(s, 'e'); i >= 0 {
-				s = s[:i] + "." + s[i:]
-			} else {
-				s += "."
+		if sp.alt && !strings.Contains(s, ".") {
+			whole, exp, ok := strings.Cut(s, "e")
+			if s = whole + "."; ok {
+				s += "e" + exp
 			}
 		}
 	}
@@ -386,13 +385,21 @@ func general(a float64, prec int, alt bool) string {
 	}
 	if x < -4 || x >= prec {
 		m := e[:i]
-		if !alt && strings.Contains(m, ".") {
-			m = strings.TrimRight(strings.TrimRight(m, "0"), ".")
+		if !alt {
+			m = trimFraction(m)
 		}
 		return m + e[i:]
 	}
 	s := strconv.FormatFloat(a, 'f', prec-1-x, 64)
-	if !alt && strings.Contains(s, ".") {
+	if !alt {
+		s = trimFraction(s)
+	}
+	return s
+}
+
+// trimFraction drops zeros at the end of a fraction, and a point with nothing after it.
+func trimFraction(s string) string {
+	if strings.Contains(s, ".") {
 		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
 	}
 	return s

@@ -18,7 +18,7 @@ func (r *run) binary(op string, a, b value) value {
 	if a.k <= kUndef {
 		refuseUndefined(a)
 	}
-	if b.k <= kUndef && !(op == "%" && a.k == kStr) {
+	if b.k <= kUndef && (op != "%" || a.k != kStr) {
 		refuseUndefined(b)
 	}
 	switch {
@@ -370,7 +370,7 @@ func parseFloat(s string) (float64, bool) {
 		return 0, false
 	}
 	for i := range len(s) {
-		if s[i] == '_' && !(isDecimal(s[i-1]) && isDecimal(s[i+1])) {
+		if s[i] == '_' && (!isDecimal(s[i-1]) || !isDecimal(s[i+1])) {
 			return 0, false
 		}
 	}

@@ -6,12 +6,11 @@ import "slices"
 const maxNesting = 150
 
 type parser struct {
-	toks      []tok
-	i         int
-	depth     int
-	blocks    []*blockStmt
-	inLoop    bool // a break here would leave a loop of the same function
-	hasBlocks bool
+	toks   []tok
+	i      int
+	depth  int
+	blocks []*blockStmt
+	inLoop bool // a break here would leave a loop of the same function
 }
 
 func (p *parser) cur() tok  { return p.toks[p.i] }

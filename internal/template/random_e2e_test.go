@@ -5,6 +5,7 @@ package template
 import (
 	"flag"
 	"fmt"
+	"math"
 	"math/rand"
 	"strings"
 	"testing"
@@ -12,7 +13,7 @@ import (
 
 var (
 	seed  = flag.Int64("seed", 1, "of the random templates")
-	count = flag.Int("cases", 3000, "number of random templates")
+	count = flag.Int("cases", 2000, "number of random templates")
 )
 
 // author writes random templates out of the words that chat templates use.
@@ -50,20 +51,56 @@ func (a author) expr(depth int) string {
 	case 10:
 		return a.pick("["+a.expr(d)+", "+a.expr(d)+"]", "("+a.expr(d)+", "+a.expr(d)+")", "{"+a.pick("n", "'q'", "1.0", "none", "(1,2)")+": "+a.expr(d)+"}", "(not "+a.expr(d)+")", "(-"+a.expr(d)+")", "dict(q="+a.expr(d)+")")
 	}
+	if a.r.Intn(2) == 0 {
+		return a.formatted()
+	}
 	return "(" + a.pick("'%s'", "'%d'", "'%r'", "'%5.2f'", "'%x'", "'%s %s'", "'%g'", "'%e'", "'%05d'") + " % " + a.expr(d) + ")"
+}
+
+func (a author) number() string {
+	switch a.r.Intn(5) {
+	case 0:
+		return fmt.Sprint(a.r.Intn(2000) - 1000)
+	case 1:
+		return fmt.Sprintf("(%.*f)", a.r.Intn(6), a.r.NormFloat64()*math.Pow(10, float64(a.r.Intn(8)-2)))
+	case 2:
+		return fmt.Sprintf("(%ge%d)", math.Round(a.r.NormFloat64()*1000)/8, a.r.Intn(44)-22)
+	case 3:
+		return fmt.Sprint(a.r.Uint64(), a.r.Intn(1000))[:1+a.r.Intn(18)]
+	}
+	return a.pick("big", "one", "e7", "e20", "small", "0", "0.0", "-0.0", "1e16", "123456789.0", "yes", "0.5", "1.5", "2.5", "99999.95")
+}
+
+// formatted is a number under a random format, or rounded.
+func (a author) formatted() string {
+	width, prec := a.pick("", "", "8", "12", "3"), a.pick("", "", ".0", ".1", ".3", ".10")
+	switch a.r.Intn(6) {
+	case 0, 1:
+		return "('{:" + a.pick("", "", "<", ">", "^", "=", "*>", "0=", "é^") + a.pick("", "", "+", "-", " ") + a.pick("", "", "#") + a.pick("", "", "0") + width + a.pick("", "", ",", "_") +
+			prec + a.pick("", "d", "f", "e", "g", "x", "b", "o", "X", "E", "G", "%", "n", "c") + "}|'.format(" + a.number() + "))"
+	case 2:
+		return "('%" + a.pick("", "", "-", "+", " ", "0", "#", "-0", "+0") + width + prec + a.pick("d", "i", "f", "e", "g", "x", "o", "X", "E", "G", "s", "r", "c", "%") + "|' % " + a.number() + ")"
+	case 3:
+		return "(" + a.number() + "|round(" + a.pick("0", "1", "2", "5", "-1", "-3") + a.pick("", ",'ceil'", ",'floor'") + "))"
+	case 4:
+		return "(" + a.number() + " " + a.pick("+", "-", "*", "/", "//", "%", "<", "==", ">=") + " " + a.number() + ")"
+	}
+	return "(" + a.pick(a.number()+"|tojson", a.number()+"|string", a.number()+"|int", "('"+a.number()+"')|float", "('"+a.number()+"')|int", a.number()+" ** "+a.pick("2", "3", "-1", "0.5", "0"),
+		"strftime_now('%"+a.pick("", "-", "_", "0", "^", "#")+a.pick("a", "A", "b", "B", "c", "d", "D", "e", "F", "H", "I", "j", "k", "l", "m", "M", "p", "r", "R", "S", "T", "u", "U", "V", "w", "W", "x", "X", "y", "Y", "G", "g", "C", "h", "P")+"')",
+		"'{:"+a.pick("", "<", ">", "^", "x^", "0", "=")+width+prec+a.pick("", "s", "d")+"}|'.format("+a.pick("s", "t", "emoji", "none", "yes", "l")+")") + ")"
 }
 
 func (a author) filter(d int) string {
 	return a.pick("upper", "lower", "trim", "length", "list", "string", "first", "last", "join", "join(',')", "tojson", "tojson(indent=2)", "int", "float", "abs", "sort", "reverse",
 		"reverse|list", "unique|list", "sum", "min", "max", "title", "capitalize", "escape", "safe", "round", "round(1)", "round(1,'floor')", "default('D')", "default('D',true)", "items|list", "dictsort", "map('string')|list", "map('upper')|join('-')",
 		"map(attribute='name')|list", "select|list", "reject('none')|list", "selectattr('age','gt',26)|list", "replace('a','b')", "replace(1,2)", "batch(2)|list", "slice(2)|list", "indent", "indent(2,true)",
-		"center(9)", "truncate(8)", "wordcount", "urlencode", "striptags", "attr('upper')", "count", "groupby('age')|list", "format(1,'b')", "filesizeformat", "xmlattr", "tojson(sort_keys=true)", "tojson(ensure_ascii=true)",
-		"replace("+a.expr(0)+","+a.expr(0)+")", "join("+a.expr(0)+")", "default("+a.expr(0)+")", "pprint", "forceescape", "d("+a.expr(d)+")")
+		"center(9)", "truncate(8)", "wordcount", "urlencode", "striptags", "attr('real')", "count", "groupby('age')|list", "format(1,'b')", "filesizeformat", "xmlattr", "tojson(sort_keys=true)", "tojson(ensure_ascii=true)",
+		"replace("+a.expr(0)+","+a.expr(0)+")", "join("+a.expr(0)+")", "default("+a.expr(0)+")", "forceescape", "d("+a.expr(d)+")")
 }
 
 func (a author) method(d int) string {
 	return a.pick("upper()", "lower()", "strip()", "split()", "split(',')", "split(' ', 1)", "rsplit('a', 1)", "splitlines()", "startswith('a')", "endswith(('b','c'))", "replace('a','b')",
-		"replace('','-')", "items()", "keys()", "values()|list", "get('b')", "get('q','Q')", "get("+a.expr(0)+")", "count(1)", "count('a')", "index(1)", "index('b')", "find('b')", "title()", "capitalize()", "format(1, 'z')",
+		"replace('','-')", "items()", "keys()|list", "values()|list", "get('b')", "get('q','Q')", "get("+a.expr(0)+")", "count(1)", "count('a')", "index(1)", "index('b')", "find('b')", "title()", "capitalize()", "format(1, 'z')",
 		"join(['a','b'])", "join("+a.expr(d)+")", "lstrip('aé')", "rstrip(' c')", "isdigit()", "isalpha()", "isspace()", "zfill(5)", "ljust(4,'*')", "rjust(4)", "center(6)", "partition(' ')", "swapcase()", "casefold()",
 		"append(1)", "pop()", "update({})", "copy()", "removeprefix('a')", "strip("+a.expr(0)+")", "bit_length()", "is_integer()", "istitle()", "isupper()", "expandtabs()")
 }

@@ -41,7 +41,6 @@ type resolver struct {
 	vars   map[string]int
 	names  []string
 	export bool // the template has blocks, which see its top-level variables
-	blocks map[string]*blockStmt
 	root   *scope
 }
 

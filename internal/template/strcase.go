@@ -152,7 +152,7 @@ func isDigitRune(r rune) bool {
 
 func isIdentifier(s string) bool {
 	for i, r := range s {
-		if !(r == '_' || unicode.IsLetter(r) || i > 0 && isNameRune(r)) {
+		if r != '_' && !unicode.IsLetter(r) && (i == 0 || !isNameRune(r)) {
 			return false
 		}
 	}

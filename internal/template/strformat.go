@@ -1,6 +1,10 @@
 package template
 
-import "strings"
+import (
+	"math"
+	"strconv"
+	"strings"
+)
 
 func formatMethod(r *run, self value, a args) value {
 	d := &dict{}
@@ -76,9 +80,10 @@ func (f *formatter) field(s string, depth int) string {
 	name, spec, conv := s, "", byte(0)
 	bracket := false
 	for i := range len(s) {
-		if s[i] == '[' {
+		switch s[i] {
+		case '[':
 			bracket = true
-		} else if s[i] == ']' {
+		case ']':
 			bracket = false
 		}
 		if !bracket && (s[i] == ':' || s[i] == '!') {
@@ -188,13 +193,13 @@ func (r *run) formatValue(v value, s string) string {
 		return r.str(v)
 	}
 	sp := parseSpec(s)
+	if sp.group != 0 && (sp.verb == 'n' || sp.verb == 'c' || sp.group == ',' && sp.verb != 0 && strings.IndexByte("boxX", sp.verb) >= 0) {
+		refuse("ValueError: cannot specify '%c' with '%c'", sp.group, sp.verb)
+	}
 	switch {
 	case v.k == kStr:
 		if sp.verb != 0 && sp.verb != 's' || sp.sign != 0 || sp.alt || sp.group != 0 || sp.align == '=' {
 			refuse("ValueError: bad format '%s' for a string", s)
-		}
-		if sp.zero && sp.align == 0 {
-			sp.fill = "0"
 		}
 		return sp.padText(sp.cut(v.s), '<')
 	case v.isInt():
@@ -208,7 +213,10 @@ func (r *run) formatValue(v value, s string) string {
 			}
 			return sp.integer(v)
 		case 'c':
-			if v.k != kInt || v.n < 0 || v.n > 0x10FFFF {
+			if sp.prec >= 0 || sp.sign != 0 || sp.alt {
+				refuse("ValueError: bad format '%s' for a character", s)
+			}
+			if v.k == kBig || v.n < 0 || v.n > 0x10FFFF {
 				refuse("OverflowError: %%c arg not in range(0x110000)")
 			}
 			return sp.padText(string(appendRune(nil, rune(v.n))), '<')
@@ -232,7 +240,7 @@ func (r *run) formatFloat(sp spec, f float64, s string) string {
 		if sp.prec < 0 {
 			sp.prec = 6
 		}
-		text := strings.TrimPrefix((&spec{fill: " ", prec: sp.prec, verb: 'f'}).float(f*100), "-") + "%"
+		text := strings.TrimPrefix((&spec{fill: " ", prec: sp.prec, verb: 'f', alt: sp.alt}).float(f*100), "-") + "%"
 		return sp.number(f < 0, "", text)
 	case 0:
 		if sp.prec < 0 {
@@ -246,31 +254,25 @@ func (r *run) formatFloat(sp spec, f float64, s string) string {
 	return ""
 }
 
-// shortFloat is a precision without a type: %g, but with a digit after the point and exponents from the precision on.
+// shortFloat is a precision without a type: %g, but with a digit after the point, and exponents one place earlier.
 func (sp *spec) shortFloat(f float64) string {
-	neg := f < 0
-	if neg {
-		f = -f
+	neg := math.Signbit(f) && !math.IsNaN(f)
+	f = math.Abs(f)
+	if math.IsInf(f, 0) || math.IsNaN(f) {
+		return sp.number(neg, "", floatRepr(f))
 	}
-	text := general(f, max(sp.prec, 1), false)
-	if !strings.ContainsAny(text, ".en") {
-		if len(text) >= max(sp.prec, 1) && f >= 1 {
-			text = expForm(f, max(sp.prec, 1))
-		} else {
-			text += ".0"
-		}
+	prec := max(sp.prec, 1)
+	e := strconv.FormatFloat(f, 'e', prec-1, 64)
+	mantissa, exp, _ := strings.Cut(e, "e")
+	x, _ := strconv.Atoi(exp)
+	if x < -4 || x >= prec-1 {
+		return sp.number(neg, "", trimFraction(mantissa)+"e"+exp)
+	}
+	text := trimFraction(strconv.FormatFloat(f, 'f', prec-1-x, 64))
+	if !strings.Contains(text, ".") {
+		text += ".0"
 	}
 	return sp.number(neg, "", text)
-}
-
-func expForm(f float64, prec int) string {
-	e := (&spec{fill: " ", prec: prec - 1, verb: 'e'}).float(f)
-	i := strings.IndexByte(e, 'e')
-	m := e[:i]
-	if strings.Contains(m, ".") {
-		m = strings.TrimRight(strings.TrimRight(m, "0"), ".")
-	}
-	return m + e[i:]
 }
 
 // parseSpec reads [[fill]align][sign][#][0][width][,|_][.precision][type].
@@ -279,8 +281,9 @@ func parseSpec(s string) spec {
 	bad := func() { refuse("ValueError: invalid format specifier '%s'", s) }
 	t := s
 	isAlign := func(c byte) bool { return strings.IndexByte("<>=^", c) >= 0 }
+	filled := false
 	if _, n := decode(t); len(t) > n && isAlign(t[n]) {
-		sp.fill, sp.align = t[:n], t[n]
+		filled, sp.fill, sp.align = true, t[:n], t[n]
 		t = t[n+1:]
 	} else if isAlign(t[0]) {
 		sp.align = t[0]
@@ -294,11 +297,9 @@ func parseSpec(s string) spec {
 		sp.alt = true
 		t = t[1:]
 	}
-	if strings.HasPrefix(t, "0") {
+	if strings.HasPrefix(t, "0") && !filled {
 		t = t[1:]
-		if sp.align == 0 {
-			sp.zero = true
-		}
+		sp.fill, sp.zero = "0", sp.align == 0
 	}
 	number := func() int {
 		n := 0

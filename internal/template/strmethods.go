@@ -42,11 +42,9 @@ func affix(fn string, has func(s, x string) bool) method {
 		s := self.s
 		if len(a.pos) > 1 {
 			n := int64(runeCount(s))
-			lo, hi := n, n
+			lo, hi := int64(0), n
 			if a.pos[1].k != kNone {
 				lo = r.intArg(fn, a.pos[1])
-			} else {
-				lo = 0
 			}
 			if len(a.pos) > 2 && a.pos[2].k != kNone {
 				hi = r.intArg(fn, a.pos[2])

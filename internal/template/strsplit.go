@@ -4,11 +4,11 @@ import (
 	"strings"
 )
 
-func (r *run) strs(parts []string) value {
+func (r *run) strs(parts []string, safe bool) value {
 	r.cells(len(parts))
 	es := make([]value, len(parts))
 	for i, p := range parts {
-		es[i] = strOf(p)
+		es[i] = value{k: kStr, safe: safe, s: p}
 	}
 	return listOf(es...)
 }
@@ -31,7 +31,7 @@ func splitMethod(fn string, last bool) method {
 			parts = splitSep(self.s, sep, most, last)
 		}
 		r.charge(len(self.s) / 256)
-		return r.strs(parts)
+		return r.strs(parts, self.safe)
 	}
 }
 
@@ -94,7 +94,7 @@ func splitLinesMethod(r *run, self value, a args) value {
 	p := a.bind("splitlines", "keepends")
 	lines := splitLines(self.s, p[0].k != kMissing && truth(p[0]))
 	r.charge(len(self.s) / 64)
-	return r.strs(lines)
+	return r.strs(lines, self.safe)
 }
 
 func partition(fn string, index func(s, sep string) int) method {

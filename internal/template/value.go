@@ -142,8 +142,6 @@ func (v value) seq() []value { return v.o.(*seq).items() }
 
 func (v value) dict() *dict { return v.o.(*dict) }
 
-func (v value) isStr() bool { return v.k == kStr }
-
 // isInt is Python's isinstance(v, int): bools count.
 func (v value) isInt() bool { return v.k == kInt || v.k == kBool || v.k == kBig }
 
