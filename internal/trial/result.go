@@ -240,7 +240,7 @@ func (r *run) finish(ctx context.Context) {
 			r.except(context.Cause(ctx), "CancelledError")
 		}
 	case s != nil && s.Broken != nil:
-		res.Tito.Outcome = TraceBroken
+		res.Tito.Outcome, res.Tito.Reward = TraceBroken, nil // the tests' own rewards stay in the verifier's result
 	case r.timedOut || res.Exception != nil && res.Exception.Type == "VerifierTimeoutError":
 		res.Tito.Outcome = OutOfTime
 		if s != nil && s.OutOfContext {

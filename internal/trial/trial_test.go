@@ -359,8 +359,8 @@ func TestTheTraceDecidesTheOutcomeToo(t *testing.T) {
 		want   want
 	}{
 		"Served":     {served{sealed: trial.Sealed{Turns: 1}}, "echo 7 > answer.txt; [ -n \"$URL\" ]", want{outcome: trial.Scored, reward: 1}},
-		"Broken":     {served{sealed: trial.Sealed{Broken: fault.New(fault.StoreFailed, "lost")}}, "echo 7 > answer.txt", want{outcome: trial.TraceBroken, reward: 1, exception: "StoreFailedError", code: fault.StoreFailed}},
-		"SealFailed": {served{err: fault.New(fault.DiskFull, "full")}, "true", want{outcome: trial.TraceBroken, exception: "DiskFullError", code: fault.DiskFull}},
+		"Broken":     {served{sealed: trial.Sealed{Broken: fault.New(fault.StoreFailed, "lost")}}, "echo 7 > answer.txt", want{outcome: trial.TraceBroken, none: true, exception: "StoreFailedError", code: fault.StoreFailed}},
+		"SealFailed": {served{err: fault.New(fault.DiskFull, "full")}, "true", want{outcome: trial.TraceBroken, none: true, exception: "DiskFullError", code: fault.DiskFull}},
 		"Context":    {served{sealed: trial.Sealed{Turns: 1, OutOfContext: true}}, "exit 1", want{outcome: trial.OutOfContext, exception: "NonZeroAgentExitCodeError", code: fault.HarnessFailed}},
 	} {
 		t.Run(name, func(t *testing.T) {
