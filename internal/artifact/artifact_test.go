@@ -327,7 +327,7 @@ func TestHostileLengthsAreRefusedBeforeMemoryIsTaken(t *testing.T) {
 		t.Error(err)
 	}
 	small := binary.LittleEndian.AppendUint32(nil, 10) // says 10, holds more
-	e := encoders.New().(interface{ EncodeAll(src, dst []byte) []byte })
+	e := newEncoder()
 	small = e.EncodeAll(bytes.Repeat([]byte("ab"), 500), small)
 	file, _ = appendFrame(bytes.Clone(b.out), b.w.Head(), TypeBlob, encZstd, small)
 	if _, err := Decode(file); fault.CodeOf(err) != fault.ArtifactRecord {

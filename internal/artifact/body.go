@@ -22,18 +22,11 @@ const (
 	maxWindow  = 8 << 20 // that we read
 )
 
-// Encoders are scratch space of about a megabyte each; they hold nothing between records. The decoder has no state.
+// Encoders are scratch space of about a megabyte each; they hold nothing between records. A few are kept for good: making
+// one costs more than most records. The decoder has no state.
 var (
-	encoders = sync.Pool{New: func() any {
-		e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithAllLitEntropyCompression(true),
-			zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false), zstd.WithWindowSize(windowSize),
-			zstd.WithLowerEncoderMem(true), zstd.WithEncoderDictRaw(0, []byte(Dictionary)))
-		if err != nil {
-			panic(err) // the options are constants
-		}
-		return e
-	}}
-	decoder = sync.OnceValue(func() *zstd.Decoder {
+	encoders = make(chan *zstd.Encoder, 4)
+	decoder  = sync.OnceValue(func() *zstd.Decoder {
 		d, err := zstd.NewReader(nil, zstd.WithDecoderDictRaw(0, []byte(Dictionary)), zstd.WithDecoderMaxWindow(maxWindow),
 			zstd.WithDecodeAllCapLimit(true))
 		if err != nil {
@@ -56,12 +49,38 @@ func pack(parts ...[]byte) (enc byte, body []byte) {
 	return encRaw, bytes.Join(parts, nil)
 }
 
+func newEncoder() *zstd.Encoder {
+	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithAllLitEntropyCompression(true),
+		zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false), zstd.WithWindowSize(windowSize),
+		zstd.WithLowerEncoderMem(true), zstd.WithEncoderDictRaw(0, []byte(Dictionary)))
+	if err != nil {
+		panic(err) // the options are constants
+	}
+	return e
+}
+
+func takeEncoder() *zstd.Encoder {
+	select {
+	case e := <-encoders:
+		return e
+	default:
+		return newEncoder()
+	}
+}
+
+func keepEncoder(e *zstd.Encoder) {
+	select {
+	case encoders <- e:
+	default:
+	}
+}
+
 // compress writes an encZstd body. Each part becomes a block of its own, so that columns with different statistics do not
 // share entropy tables.
 func compress(out *bytes.Buffer, size uint32, parts [][]byte) error {
 	out.Write(binary.LittleEndian.AppendUint32(nil, size))
-	e := encoders.Get().(*zstd.Encoder)
-	defer encoders.Put(e)
+	e := takeEncoder()
+	defer keepEncoder(e)
 	e.Reset(out)
 	for _, p := range parts {
 		if len(p) == 0 {
