@@ -1,9 +1,9 @@
 package host
 
 import (
+	"bytes"
 	"crypto/subtle"
 	"errors"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -50,6 +50,9 @@ func bearer(h http.Header) string {
 	return h.Get("X-Api-Key")
 }
 
+// mostAtOnce is how much room a request gets on its word for its length; beyond that, as it comes.
+const mostAtOnce = 8 << 20
+
 func (h *Host) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	tooLarge := func() error {
 		return fault.New(fault.RequestTooLarge, "the request is larger than %d bytes", h.c.MaxBody).WithFix("raise --max-body")
@@ -60,7 +63,10 @@ func (h *Host) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if r.ContentLength > h.c.MaxBody {
 		return nil, tooLarge()
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.c.MaxBody))
+	var buf bytes.Buffer
+	buf.Grow(int(min(max(r.ContentLength, 0), mostAtOnce)) + bytes.MinRead)
+	_, err := buf.ReadFrom(http.MaxBytesReader(w, r.Body, h.c.MaxBody))
+	body := buf.Bytes()
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(err, &over):
