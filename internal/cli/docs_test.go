@@ -22,7 +22,7 @@ Made from the commands themselves; a test keeps both equal. Everywhere:
   take several files print one a file.
 - Exit codes: 0 success · 1 something failed · 2 the call, a file or the set-up is wrong · 130 stopped by a signal. The code in
   brackets at the end of the message, and in ` + "`{\"error\":{\"code\",\"boundary\",\"retry\",\"message\"}}`" + ` with --json, is one of
-  [spec/errors.md](../spec/errors.md).
+  [spec/errors.md](../spec/errors.md). A trial that went wrong ends in its outcome instead, and the exit code is its fault's.
 - ` + "`tito completion bash|zsh|fish|powershell`" + ` prints a completion script: ` + "`source <(tito completion bash)`" + `.
 `
 

@@ -18,6 +18,7 @@ import (
 	"github.com/tito-rl/tito/internal/harness/pi"
 	"github.com/tito-rl/tito/internal/sandbox/local"
 	"github.com/tito-rl/tito/internal/task"
+	"github.com/tito-rl/tito/internal/train"
 	"github.com/tito-rl/tito/internal/trajectory"
 	"github.com/tito-rl/tito/internal/trial"
 )
@@ -28,6 +29,7 @@ type trialFlags struct {
 	task, harness, home, sandbox, out, name string
 	maxTurns, maxTokens, context            int
 	multiplier                              float64
+	resume                                  bool
 }
 
 func (a *app) trial() *cobra.Command {
@@ -46,6 +48,7 @@ func (a *app) trial() *cobra.Command {
 	f.StringVar(&t.sandbox, "sandbox", "local", "local")
 	f.StringVar(&t.out, "out", "runs", "folder of the trial")
 	f.StringVar(&t.name, "name", "", "name of the trial; empty = a new one")
+	f.BoolVar(&t.resume, "resume", false, "with --name: show a trial that has ended, run one that was cut again from its start")
 	f.IntVar(&t.maxTurns, "max-turns", 0, "most turns of the agent, where the harness can be told; 0 = its own limit")
 	f.IntVar(&t.maxTokens, "max-tokens", 0, "most tokens of one answer; 0 = the harness's own choice")
 	f.IntVar(&t.context, "context-window", 0, "context window that the harness is told; 0 = the engine's")
@@ -56,6 +59,17 @@ func (a *app) trial() *cobra.Command {
 func (a *app) runTrial(c *cobra.Command, t *trialFlags) error {
 	if err := oneOf("sandbox", t.sandbox, []string{"local"}, "docker", "e2b"); err != nil {
 		return err
+	}
+	if n := t.name; n != "" && (n != filepath.Base(n) || n == "." || n == "..") {
+		return fault.New(fault.BadFlag, "--name %q is not the name of a folder", n).WithFix("use a name without slashes")
+	}
+	if t.resume {
+		if res, err := t.ended(); res != nil || err != nil {
+			if err != nil {
+				return err
+			}
+			return a.trialDone(t.dir(), res)
+		}
 	}
 	h, err := a.newHarness(t.harness, t.home)
 	if err != nil {
@@ -76,7 +90,7 @@ func (a *app) runTrial(c *cobra.Command, t *trialFlags) error {
 	if t.name == "" {
 		t.name = trial.NewName(tk)
 	}
-	dir := filepath.Join(t.out, "trials", t.name)
+	dir := t.dir()
 	conf := trial.Config{
 		Task: tk, Harness: h, Provider: local.New(local.Options{}), Dir: dir, Name: t.name, Exe: exe, Vars: environ(a),
 		IDs:       trajectory.Identities{Trajectory: t.name, Trial: t.name, Run: t.name, Affinity: t.name},
@@ -100,6 +114,20 @@ func (a *app) runTrial(c *cobra.Command, t *trialFlags) error {
 	}
 	return a.trialDone(dir, res)
 }
+
+// ended is the result of the trial of that name, nil where it has none. What a crash left of it is removed.
+func (t *trialFlags) ended() (*trial.Result, error) {
+	if t.name == "" {
+		return nil, fault.New(fault.BadFlag, "--resume needs --name, the trial to go on with")
+	}
+	res, err := train.Result(t.dir())
+	if fault.CodeOf(err) != fault.FileMissing {
+		return res, err
+	}
+	return nil, fault.Wrap(fault.StoreFailed, os.RemoveAll(t.dir()), "removing what is left of trial %s", t.name)
+}
+
+func (t *trialFlags) dir() string { return filepath.Join(t.out, "trials", t.name) }
 
 // environ gives tasks the variables that they name in ${…}.
 func environ(a *app) map[string]string {

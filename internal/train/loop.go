@@ -260,6 +260,6 @@ func (l *loop) tell(p Progress) {
 		return
 	}
 	settled, total := l.sched.Settled()
-	p.Flying, p.Done, p.Total = len(l.cancels), p.Done+settled, total
+	p.Done, p.Total = p.Done+settled, total
 	l.c.Progress(p)
 }

@@ -87,7 +87,6 @@ type Progress struct {
 	Rolled  Rolled
 	Err     error // of the rollout
 	Step    StepMetrics
-	Flying  int // rollouts
 	Done    int // rollouts of this step that were scored or given up
 	Total   int // rollouts of a step
 }
