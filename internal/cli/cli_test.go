@@ -183,7 +183,7 @@ func keys(ts *testscript.TestScript, _ bool, args []string) {
 func takePort(ts *testscript.TestScript, _ bool, _ []string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	ts.Check(err)
-	ts.Defer(func() { l.Close() })
+	ts.Defer(func() { _ = l.Close() })
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	ts.Setenv("PORT", port)
 }

@@ -82,7 +82,7 @@ func (a *app) runQuickstart(c *cobra.Command, q quickConfig, out string, resume 
 	if err != nil {
 		return err
 	}
-	defer lock.Release()
+	defer func() { _ = lock.Release() }()
 	if resume {
 		q, err = resumed(c, dir)
 	} else {
@@ -95,7 +95,7 @@ func (a *app) runQuickstart(c *cobra.Command, q quickConfig, out string, resume 
 	if err != nil {
 		return err
 	}
-	defer run.serving.close("finished")
+	defer func() { _ = run.serving.close("finished") }()
 	run.resume, run.lock = resume, lock
 	a.say("%s: %d steps of %d tasks × %d rollouts, seed %d", dir, q.Steps, q.Groups, q.Members, q.Seed)
 	steps, err := run.loop(ctx)
@@ -174,7 +174,8 @@ func resumed(c *cobra.Command, dir string) (quickConfig, error) {
 		return q, p.bad("tasks", "no tasks are named")
 	}
 	for flag, had := range map[string]any{"seed": q.Seed, "steps": q.Steps, "groups": q.Groups, "members": q.Members, "concurrency": q.Concurrency} {
-		if f := c.Flags().Lookup(flag); f.Changed && f.Value.String() != fmt.Sprint(had) && !(flag == "concurrency" && f.Value.String() == "0") {
+		f := c.Flags().Lookup(flag)
+		if byItself := flag == "concurrency" && f.Value.String() == "0"; f.Changed && f.Value.String() != fmt.Sprint(had) && !byItself {
 			return q, fault.New(fault.BadFlag, "--%s %s: the run in %s was begun with %v", flag, f.Value, dir, had).WithFix("leave the flag out, or begin another run")
 		}
 	}

@@ -47,7 +47,7 @@ func (a *app) run() *cobra.Command {
 			}
 			e, err := v.host.Open(c.Context(), host.Open{Identities: trajectory.Identities{Trajectory: name}, Harness: filepath.Base(args[0])})
 			if err != nil {
-				v.close("failed")
+				_ = v.close("failed")
 				return err
 			}
 			return a.runCommand(c.Context(), v, e, args)
@@ -62,10 +62,10 @@ func (a *app) run() *cobra.Command {
 func (a *app) runCommand(ctx context.Context, v *serving, e host.Endpoint, args []string) error {
 	settings, err := os.MkdirTemp("", "tito-run-")
 	if err != nil {
-		v.close("failed")
+		_ = v.close("failed")
 		return fault.Wrap(fault.StoreFailed, err, "making a folder for settings")
 	}
-	defer os.RemoveAll(settings)
+	defer func() { _ = os.RemoveAll(settings) }()
 	code, runErr := a.spawn(ctx, v, e, settings, args)
 	sealed, err := v.host.Seal(context.Background(), e.Trajectory, "finished")
 	if cerr := v.close("finished"); err == nil {

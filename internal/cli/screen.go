@@ -14,7 +14,6 @@ type screen struct {
 	a     *app
 	start time.Time
 	live  bool // the line is drawn
-	step  int
 	sum   float64
 	n     int
 }

@@ -35,7 +35,7 @@ func (a *app) sidecar() *cobra.Command {
 			}
 			e, err := v.host.Open(c.Context(), host.Open{Identities: trajectory.Identities{Trajectory: name}})
 			if err != nil {
-				v.close("failed")
+				_ = v.close("failed")
 				return err
 			}
 			return a.sidecarRun(c.Context(), v, e, endpointFile)
@@ -53,7 +53,7 @@ func (a *app) sidecar() *cobra.Command {
 func (a *app) sidecarRun(ctx context.Context, v *serving, e host.Endpoint, endpointFile string) error {
 	if endpointFile != "" {
 		if err := writeEndpoint(endpointFile, v.url(e), e); err != nil {
-			v.close("failed")
+			_ = v.close("failed")
 			return err
 		}
 	}

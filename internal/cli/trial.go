@@ -40,7 +40,7 @@ func (a *app) trial() *cobra.Command {
 			"reward. Leaves result.json, trajectory.tito and the logs in OUT/trials/NAME. oracle and nop need no engine.",
 		RunE: func(c *cobra.Command, _ []string) error { return a.runTrial(c, &t) },
 	}
-	t.serveFlags.add(c)
+	t.add(c)
 	f := c.Flags()
 	f.StringVar(&t.task, "task", "", "the task's folder, or builtin:NAME")
 	f.StringVar(&t.harness, "harness", "builtin", "builtin, pi, oracle or nop")
@@ -102,7 +102,7 @@ func (a *app) runTrial(c *cobra.Command, t *trialFlags) error {
 		if err != nil {
 			return err
 		}
-		defer v.close("failed")
+		defer func() { _ = v.close("failed") }()
 		conf.Server = v
 		if conf.ContextWindow == 0 {
 			conf.ContextWindow = v.info.MaxContext
@@ -222,7 +222,7 @@ func findTask(name string) (t *task.Task, book string, cleanup func(), err error
 		if err != nil {
 			return nil, "", cleanup, fault.Wrap(fault.StoreFailed, err, "making a folder for the task")
 		}
-		cleanup = func() { os.RemoveAll(tmp) }
+		cleanup = func() { _ = os.RemoveAll(tmp) }
 		if dir, err = writeBuiltin(short, tmp); err != nil {
 			cleanup()
 			return nil, "", func() {}, err

@@ -106,7 +106,7 @@ func Run(ctx context.Context, c Config) ([]StepMetrics, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer lock.Release()
+		defer func() { _ = lock.Release() }()
 	}
 	l := &loop{c: c, cancels: map[schedule.Attempt]context.CancelFunc{}}
 	if err := l.open(); err != nil {
