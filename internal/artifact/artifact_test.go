@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tito-rl/tito/internal/chat"
 	"github.com/tito-rl/tito/internal/fault"
 	"github.com/tito-rl/tito/internal/token"
 	"github.com/tito-rl/tito/internal/trajectory"
@@ -406,6 +407,33 @@ func BenchmarkEncodeTurn(b *testing.B) {
 		}
 		if _, err := w.Turn(&turn); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+func TestTextThatIsNoUnicodeIsWrittenAsItWillBeRead(t *testing.T) {
+	for _, s := range []string{"a\xffb", "\xed\xa0\x80", `\ufffd`, `\\ufffd`, "\\\xff", "\uFFFD", "\u2028"} {
+		w := NewWriter()
+		var file []byte
+		put := func(b []byte, err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+			file = append(file, b...)
+		}
+		put(w.Header(trajectory.Header{Harness: s}))
+		put(w.Turn(&trajectory.Turn{Seq: 1, Session: s, Completion: []token.ID{1}, Reply: trajectory.Reply{Content: chat.T(s)}}))
+		f, err := Decode(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want, got := strings.ToValidUTF8(s, "\uFFFD"), f.Records[1].Turn.Session; len([]rune(s)) == len([]rune(want)) && got != want {
+			t.Errorf("%q reads as %q", s, got)
+		}
+		again, err := Encode(f)
+		if err != nil || !bytes.Equal(again, file) {
+			t.Errorf("%q: decoded and encoded again, the bytes differ: %v", s, err)
 		}
 	}
 }

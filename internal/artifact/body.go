@@ -133,7 +133,29 @@ func marshal(v any) ([]byte, error) {
 	if err := e.Encode(v); err != nil {
 		return nil, fault.Wrap(fault.ArtifactRecord, err, "encode a record")
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	return plain(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
+}
+
+// plain writes U+FFFD as itself. The encoder escapes it where a string was no UTF-8; a reader could not tell, and would write
+// other bytes.
+func plain(js []byte) []byte {
+	const escaped = `\ufffd`
+	if !bytes.Contains(js, []byte(escaped)) {
+		return js
+	}
+	out := make([]byte, 0, len(js))
+	for i := 0; i < len(js); {
+		n := 1
+		switch {
+		case bytes.HasPrefix(js[i:], []byte(escaped)):
+			out, i = append(out, "\uFFFD"...), i+len(escaped)
+			continue
+		case js[i] == '\\':
+			n = 2
+		}
+		out, i = append(out, js[i:i+n]...), i+n
+	}
+	return out
 }
 
 // planes lays n 32-bit values out by byte: all lowest bytes first, all highest bytes last.

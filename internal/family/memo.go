@@ -11,6 +11,7 @@ import (
 // empty. It belongs to one family and is not safe for concurrent use; calls that overlap take turns or bring their own.
 type Memo struct {
 	text string // with its marks
+	mark rune   // 0 = none
 	ids  []token.ID
 	cuts int // how often the cut token occurs in ids, and in text
 }
@@ -19,7 +20,7 @@ type Memo struct {
 // is taken over. cut must be [Isolating]: text on its two sides is encoded independently, so the result is exact. The
 // caller owns the slice.
 func (m *Memo) Encode(tok *tokenizer.Tokenizer, text string, mark rune, cut tokenizer.AddedToken) []token.ID {
-	at, keep := m.reuse(text, cut)
+	at, keep := m.reuse(text, mark, cut)
 	var ids []token.ID
 	if keep == 0 {
 		ids = encode(tok, text, mark)
@@ -29,7 +30,7 @@ func (m *Memo) Encode(tok *tokenizer.Tokenizer, text string, mark rune, cut toke
 	}
 	*m = Memo{}
 	if n := count(ids, cut.ID); n == strings.Count(text, cut.Content) {
-		*m = Memo{text: text, ids: ids[:len(ids):len(ids)], cuts: n}
+		*m = Memo{text: text, mark: mark, ids: ids[:len(ids):len(ids)], cuts: n}
 	}
 	return append(make([]token.ID, 0, len(ids)+reserve), ids...)
 }
@@ -45,12 +46,15 @@ func encode(tok *tokenizer.Tokenizer, text string, mark rune) []token.ID {
 const reserve = 512
 
 // reuse says where in text and in m.ids the last shared cut token begins.
-func (m *Memo) reuse(text string, cut tokenizer.AddedToken) (at, keep int) {
+func (m *Memo) reuse(text string, mark rune, cut tokenizer.AddedToken) (at, keep int) {
 	if m.cuts == 0 {
 		return 0, 0
 	}
 	at = strings.LastIndex(text[:commonPrefix(m.text, text)], cut.Content)
 	if at <= 0 {
+		return 0, 0
+	}
+	if mark != m.mark && strings.ContainsAny(text[:at], string([]rune{mark, m.mark})) { // a mark here is text there
 		return 0, 0
 	}
 	n := strings.Count(text[:at], cut.Content)

@@ -33,7 +33,6 @@ func load(t testing.TB) (*tokenizer.Tokenizer, tokenizer.AddedToken) {
 }
 
 func TestEncodingWithAMemoEqualsEncodingWithoutOne(t *testing.T) {
-	const mark = '\uFDD0'
 	tok, cut := load(t)
 	pieces := []string{"<|im_start|>", "<|im_start|>user\n", "<|im_end|>\n", "<\uFDD0|im_start|>", "\n", " ", "word", "words ", "é", "<|im_", "start|>", "<think>", "1", "\n\n", "😀"}
 	for seed := range uint64(300) {
@@ -53,7 +52,8 @@ func TestEncodingWithAMemoEqualsEncodingWithoutOne(t *testing.T) {
 			for range r.IntN(6) {
 				text += pieces[r.IntN(len(pieces))]
 			}
-			want := tok.EncodeMarked(text, mark)
+			mark := []rune{0, '\uFDD0', '\uFDD0', '\uFDD1'}[r.IntN(4)] // which a rune of the text is in one render, and not in the next
+			want := encode(tok, text, mark)
 			if got := memo.Encode(tok, text, mark, cut); !slices.Equal(want, got) {
 				t.Fatalf("seed %d, %q:\nwant %v\n got %v", seed, text, want, got)
 			}

@@ -15,6 +15,9 @@ import (
 func (s *Session) arrive(e *CallArrived) {
 	s.calls++
 	id := s.calls
+	hints := *e // the caller's event stays as it is
+	e = &hints
+	e.Session, e.ParentSession, e.Idempotency = unicode(e.Session), unicode(e.ParentSession), unicode(e.Idempotency)
 	if err := s.admit(e); err != nil {
 		s.emit(Reject{id, err})
 		return

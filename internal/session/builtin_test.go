@@ -187,3 +187,88 @@ func TestOnTheBuiltInModelDroppedReasoningSplits(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 }
+
+func TestLogProbabilitiesThatAreShiftedBetweenChunksNeverCountAsRight(t *testing.T) {
+	for _, cuts := range [][][2]int{{{2, 1}, {1, 2}}, {{1, 2}, {2, 1}}, {{0, 1}, {3, 2}}, {{2, 0}, {1, 3}}, {{3, 0}}, {{1, 1}, {2, 2}}} {
+		r := onBundle(t)
+		ids, err := r.f.Speak(chat.Reply{Content: chat.T("yes")})
+		if err != nil || len(ids) < 2 {
+			t.Fatal(ids, err)
+		}
+		ids = append(ids[:1:1], ids[len(ids)-2:]...)
+		id := r.s.Next()
+		r.must(&CallArrived{Request: &chat.Request{N: 1, Messages: []chat.Message{message(chat.User, "a")}}})
+		at, right := 0, true
+		for _, c := range cuts {
+			var col []float32
+			for range c[1] {
+				col = append(col, -1)
+			}
+			r.must(EngineChunk{Call: id, IDs: ids[at : at+c[0]], Logprobs: col, RawLogprobs: col})
+			at, right = at+c[0], right && c[0] == c[1]
+		}
+		r.must(EngineFinal{Call: id, Finish: "stop"})
+		turn := r.s.Tree().Turn(1)
+		want := trajectory.LogprobCount
+		switch {
+		case right:
+			want = trajectory.LogprobOK
+		case len(cuts) == 1:
+			want = trajectory.LogprobMissing
+		}
+		if got := turn.LogprobState(); got != want || trajectory.LogprobsOf(turn.RawLogprobs, len(turn.Completion)) != want {
+			t.Errorf("%v: %s, want %s: %v", cuts, got, want, turn.Logprobs)
+		}
+	}
+}
+
+func TestWhereNoToolsAreDeclaredNothingIsACall(t *testing.T) {
+	for _, tools := range []bool{true, false} {
+		r := onBundle(t)
+		ids, err := r.f.Speak(chat.Reply{Calls: []chat.Call{{Name: "bash", Arguments: `{"cmd": "ls"}`}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := &CallArrived{Request: &chat.Request{N: 1, Messages: []chat.Message{message(chat.User, "a")}}}
+		if tools {
+			v, err := ojson.Parse([]byte(`[{"type":"function","function":{"name":"bash"}}]`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.Request.Tools, e.Request.ToolsRaw = v.Elems(), v.Raw()
+		}
+		id := r.s.Next()
+		r.must(e)
+		r.must(EngineChunk{Call: id, IDs: ids, Logprobs: make([]float32, len(ids))})
+		r.must(EngineFinal{Call: id, Finish: "stop"})
+		reply := r.s.Tree().Turn(1).Reply
+		if called := len(reply.Calls) == 1 && reply.Calls[0].ID != ""; called != tools {
+			t.Errorf("tools %v: %+v", tools, reply)
+		}
+		if !tools && !strings.Contains(reply.Content.S, "<tool_call>") {
+			t.Errorf("what looks like a call is text: %+v", reply)
+		}
+	}
+}
+
+func TestWhatIsNoUnicodeIsTheSameLiveAndRestored(t *testing.T) {
+	r := onBundle(t)
+	id := r.s.Next()
+	r.must(&CallArrived{Request: &chat.Request{N: 1, Messages: []chat.Message{message(chat.User, "a")}}, Session: "s\xff", Idempotency: "k\xfe"})
+	ids, err := r.f.Speak(chat.Reply{Content: chat.T("yes")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.must(EngineChunk{Call: id, IDs: ids, Logprobs: make([]float32, len(ids))})
+	r.must(EngineFinal{Call: id, Finish: "stop"})
+	if turn := r.s.Tree().Turn(1); turn.Session != "s\uFFFD" || turn.Idempotency != "k\uFFFD" {
+		t.Errorf("%q %q", turn.Session, turn.Idempotency)
+	}
+}
+
+func (r *real) must(e Event) {
+	r.t.Helper()
+	if _, err := r.s.Step(e); err != nil {
+		r.t.Fatal(err)
+	}
+}

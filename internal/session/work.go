@@ -2,6 +2,7 @@ package session
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/tito-rl/tito/internal/chat"
 	"github.com/tito-rl/tito/internal/family"
@@ -28,13 +29,38 @@ type work struct {
 
 	parser     family.Parser
 	ids        []token.ID
-	logprobs   []float32
-	raw        []float32
+	logprobs   column
+	raw        column
 	versions   []token.VersionSpan
 	firstToken int64
 
 	turn     trajectory.Seq // once committed
 	replayed bool
+}
+
+// column gathers the log probabilities of a completion.
+type column struct {
+	all   []float32
+	right int // values before the first chunk whose number was wrong
+	wrong bool
+}
+
+// add takes a chunk's values; n is the number of its ids.
+func (c *column) add(values []float32, n int) {
+	c.wrong = c.wrong || len(values) != n
+	c.all = append(c.all, values...)
+	if !c.wrong {
+		c.right = len(c.all)
+	}
+}
+
+// as is the column of n ids. Chunks with too many and too few values can add up to n although none stands beside its id:
+// then only what stood right is left, so that the count is wrong too.
+func (c *column) as(n int) []float32 {
+	if c.wrong && len(c.all) == n {
+		return c.all[:c.right]
+	}
+	return c.all
 }
 
 type phase uint8
@@ -67,8 +93,8 @@ func (s *Session) chunk(w *work, e EngineChunk) {
 	}
 	start := len(w.ids)
 	w.ids = append(w.ids, e.IDs...)
-	w.logprobs = append(w.logprobs, e.Logprobs...)
-	w.raw = append(w.raw, e.RawLogprobs...)
+	w.logprobs.add(e.Logprobs, len(e.IDs))
+	w.raw.add(e.RawLogprobs, len(e.IDs))
 	if n := len(w.versions); len(e.IDs) > 0 && n > 0 && w.versions[n-1].Version == e.Version {
 		w.versions[n-1].End = len(w.ids)
 	} else if len(e.IDs) > 0 {
@@ -204,7 +230,7 @@ func (s *Session) turn(w *work, end ending) *trajectory.Turn {
 	t := &trajectory.Turn{
 		Seq: trajectory.Seq(s.tree.Len() + 1), Call: s.callName(w.id), Class: w.class, ClassWhy: w.classWhy,
 		Parent: p.Parent, Nearest: p.Nearest, Why: p.Why, Base: p.Base, Keep: p.Keep, Suffix: slices.Clone(w.prompt[p.Keep:]),
-		Completion: w.ids, Logprobs: w.logprobs, RawLogprobs: w.raw, Prompt: end.known,
+		Completion: w.ids, Logprobs: w.logprobs.as(len(w.ids)), RawLogprobs: w.raw.as(len(w.ids)), Prompt: end.known,
 		Sampling: s.cfg.Sampling, Processed: s.cfg.Processed, Asked: asked(e.Request, w.maxTokens), MaxTokens: w.maxTokens,
 		Finish: end.finish, Stop: -1, Error: end.code,
 		MsgBase: w.match.Base, MsgKeep: w.match.Keep, MsgNew: slices.Clone(w.match.Hashes[w.match.Keep:]),
@@ -225,9 +251,11 @@ func (s *Session) turn(w *work, end ending) *trajectory.Turn {
 	}
 	whole := end.finish == trajectory.FinishStop || end.finish == trajectory.FinishLength
 	parsed, _ := w.parser.Done(end.finish == trajectory.FinishStop || t.Stop >= 0)
-	t.Reply = trajectory.Reply{Content: parsed.Content, Reasoning: parsed.Reasoning, End: string(parsed.End), Issues: parsed.Issues}
+	t.Reply = trajectory.Reply{End: string(parsed.End), Issues: parsed.Issues,
+		Content:   chat.Text{Presence: parsed.Content.Presence, S: unicode(parsed.Content.S)},
+		Reasoning: chat.Text{Presence: parsed.Reasoning.Presence, S: unicode(parsed.Reasoning.S)}}
 	for i, a := range parsed.Calls {
-		c := trajectory.CallFact{Name: a.Name, Arguments: a.Arguments, Status: string(a.Status), Span: a.Span}
+		c := trajectory.CallFact{Name: unicode(a.Name), Arguments: unicode(a.Arguments), Status: string(a.Status), Span: a.Span}
 		if a.IsCall && whole {
 			c.ID = trajectory.MintCallID(s.cfg.Header.Trajectory, t.Seq, i)
 		}
@@ -235,6 +263,9 @@ func (s *Session) turn(w *work, end ending) *trajectory.Turn {
 	}
 	return t
 }
+
+// unicode is s as the journal, which holds Unicode text, gives it back: a half of a surrogate pair is none.
+func unicode(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // replyOf is the answer that a turn gives, the first time and again.
 func (s *Session) replyOf(seq trajectory.Seq) chat.Reply {
