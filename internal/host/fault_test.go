@@ -169,6 +169,21 @@ func TestAStreamThatWaitsIsKeptAliveAndAnErrorAfterItsFirstByteCutsIt(t *testing
 	}
 }
 
+func TestALiveStreamThatBreaksIsCutAndNotEnded(t *testing.T) {
+	r := up(t, func(r *rig) {
+		r.c.Live, r.faults = true, []rehearsal.Fault{{Kind: rehearsal.FaultDrop, After: 6, Turn: -1, Times: 1}}
+	})
+	e := r.open("t1")
+	if h := r.say(ask(e, user("one"), true)); h.Status != http.StatusOK || !h.Cut || h.Content == "" || h.Finish != "" {
+		t.Errorf("%+v", h)
+	}
+	if h := r.say(ask(e, user("one"), true)); h.Status != http.StatusOK || h.Cut || h.Finish != "stop" {
+		t.Errorf("asked again: %+v", h)
+	}
+	r.seal("t1")
+	r.recorded("t1", cut(fault.EngineCut), good)
+}
+
 func TestAClientThatLeavesStopsTheSamplingAndWhatCameIsKept(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		for after, want := range map[int][]fact{0: nil, 2: {{trajectory.FinishAbort, "", trajectory.LogprobOK, trajectory.DeliveryAborted}}} {
