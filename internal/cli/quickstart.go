@@ -101,7 +101,7 @@ func (a *app) runQuickstart(c *cobra.Command, q quickConfig, out string, resume 
 	steps, err := run.loop(ctx)
 	if err != nil {
 		if fault.CodeOf(err) == fault.Interrupted {
-			a.say("stopped after %d steps; go on with: tito quickstart --resume --out %s", len(steps), dir)
+			a.say("stopped after %d steps; go on with: %s quickstart --resume --out %s", len(steps), program(), dir)
 		}
 		return err
 	}
@@ -327,7 +327,9 @@ func (r *quick) proveAll(ctx context.Context) (int, error) {
 // tell ends a quickstart: the curve, what became of the tokens, where things are.
 func (r *quick) tell(steps []train.StepMetrics, verified int) {
 	var sum materialize.Summary
+	learned := 0
 	for i := range steps {
+		learned += steps[i].Checked
 		sum.Add(steps[i].Continuity)
 	}
 	first, last := steps[0].Reward, steps[len(steps)-1].Reward
@@ -349,19 +351,19 @@ func (r *quick) tell(steps []train.StepMetrics, verified int) {
 	for _, reason := range sortedKeys(sum.Splits) {
 		a.say("    split %-20s %d", reason, sum.Splits[reason])
 	}
-	a.say("  of %d sampled ids %d are trained (%.1f %%)", sum.Ledger.Sampled, sum.Ledger.Trained, 100*sum.TrainableShare())
+	a.say("  of %d sampled ids %d are trainable (%.1f %%)", sum.Ledger.Sampled, sum.Ledger.Trained, 100*sum.TrainableShare())
 	for _, reason := range sortedKeys(sum.Ledger.Masked) {
 		a.say("    masked    %-17s %d", reason, sum.Ledger.Masked[reason])
 	}
 	for _, reason := range sortedKeys(sum.Ledger.Discarded) {
 		a.say("    discarded %-17s %d", reason, sum.Ledger.Discarded[reason])
 	}
-	a.say("  each trained id's log probability was computed again from its sample, and was the same to the last bit")
+	a.say("  the trainer learned from %d of them; it computed the log probability of each again, and none differed by a bit", learned)
 	a.say("  %d artifacts verified", verified)
 	example := filepath.Join(r.dir, "trials", lastTrial(r.dir))
 	a.say("\nwhere things are\n  %s  metrics.jsonl, checkpoint/, trials/", r.dir)
-	a.say("\nwhat to do next\n  tito inspect %s\n  tito explain %s\n  tito verify  %s", example, example, filepath.Join(r.dir, "trials"))
-	a.say("  tito run -- YOUR-AGENT        records a harness of yours the same way")
+	a.say("\nwhat to do next\n  %[1]s inspect %[2]s\n  %[1]s explain %[2]s\n  %[1]s verify  %[3]s", program(), example, filepath.Join(r.dir, "trials"))
+	a.say("  %s run -- YOUR-AGENT        records a harness of yours the same way", program())
 }
 
 func lastTrial(dir string) string {

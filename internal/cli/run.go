@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -98,7 +99,7 @@ func (a *app) spawn(ctx context.Context, v *serving, e host.Endpoint, settings s
 	if a.json {
 		cmd.Stdout = a.Err
 	}
-	cmd.Env = append(os.Environ(), env...)
+	cmd.Env = append(without(os.Environ(), v.secret), env...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 2 * time.Second
 	err = cmd.Run()
@@ -117,6 +118,11 @@ func (a *app) spawn(ctx context.Context, v *serving, e host.Endpoint, settings s
 		return fault.Interrupted.Info().Exit, nil
 	}
 	return 0, fault.Wrap(fault.HarnessFailed, err, "running %s", args[0])
+}
+
+// without leaves a variable out.
+func without(env []string, name string) []string {
+	return slices.DeleteFunc(env, func(kv string) bool { return name != "" && strings.HasPrefix(kv, name+"=") })
 }
 
 // clientEnv is the environment by which programs find the policy, with settings for those that want files.
@@ -186,18 +192,25 @@ func (a *app) account(path string, sealed host.Sealed, code int) error {
 	w := a.Err
 	fmt.Fprintf(w, "tito: %s, verified\n", path)
 	fmt.Fprintf(w, "tito: %d turns became %d samples: %d extend, %d realign, %d split\n", s.Turns, s.Segments, s.Extends, s.Realigns, s.SplitCount())
-	fmt.Fprintf(w, "tito: %d sampled ids: %d trained, %d masked %v, %d discarded %v, %d auxiliary\n", s.Ledger.Sampled, s.Ledger.Trained,
+	fmt.Fprintf(w, "tito: %d sampled ids: %d trained, %d masked%s, %d discarded%s, %d auxiliary\n", s.Ledger.Sampled, s.Ledger.Trained,
 		total(s.Ledger.Masked), reasons(s.Ledger.Masked), total(s.Ledger.Discarded), reasons(s.Ledger.Discarded), s.Ledger.Auxiliary)
+	if s.Turns == 0 {
+		fmt.Fprintln(w, "tito: no call came: point the command at $OPENAI_BASE_URL, with the key in $OPENAI_API_KEY")
+	}
 	if s.Realigns+s.SplitCount() > 0 {
-		fmt.Fprintf(w, "tito: why ids diverged: tito explain %s\n", path)
+		fmt.Fprintf(w, "tito: why ids diverged: %s explain %s\n", program(), path)
 	}
 	return nil
 }
 
+// reasons spells counts by reason, behind their sum.
 func reasons(m map[string]int) string {
 	var out []string
 	for _, k := range sortedKeys(m) {
 		out = append(out, fmt.Sprintf("%s %d", k, m[k]))
 	}
-	return "(" + strings.Join(out, ", ") + ")"
+	if len(out) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(out, ", ") + ")"
 }

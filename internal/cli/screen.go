@@ -32,14 +32,22 @@ func (s *screen) show(p train.Progress) {
 		s.line("step %d  %s  %d/%d rollouts, reward %.2f", p.Rollout.Step+1, bar(float64(p.Done)/float64(max(p.Total, 1)), 24), p.Done, p.Total, s.sum/float64(max(s.n, 1)))
 	case train.StepEnded:
 		c := p.Step.Continuity
-		s.print("  step %3d  reward %.2f %s  %d turns, %d extend, %d realign, %d split, %d ids trained  %.1fs", p.Step.Step+1, p.Step.Reward,
-			bar(p.Step.Reward, 20), c.Turns, c.Extends, c.Realigns, c.SplitCount(), p.Step.Tokens, p.Step.Seconds)
+		s.print("  step %3d  reward %.2f %s  %d turns, %d extend, %d realign, %d split, %s  %.1fs", p.Step.Step+1, p.Step.Reward,
+			bar(p.Step.Reward, 20), c.Turns, c.Extends, c.Realigns, c.SplitCount(), learned(p.Step), p.Step.Seconds)
 		s.sum, s.n = 0, 0
 	case train.Resumed:
 		s.print("  going on where the run was stopped")
 	case train.Stopping:
 		s.print("  stopping; what is finished is kept")
 	}
+}
+
+// learned is what a step trained on. A group whose rewards are all equal teaches nothing.
+func learned(s train.StepMetrics) string {
+	if s.Tokens == 0 && s.Scored > 0 {
+		return "all groups alike, nothing to learn"
+	}
+	return fmt.Sprintf("%d ids trained", s.Tokens)
 }
 
 // line draws the changing line, on a terminal only.

@@ -99,6 +99,7 @@ type serving struct {
 	listener  net.Listener
 	base      string // folder of the journals' store
 	info      engine.Info
+	secret    string // environment variable of the engine's key, which no agent is given; "" = none
 }
 
 // serve loads the model, starts or reaches the engine, and listens. base is the folder under which journals are kept.
@@ -118,7 +119,7 @@ func (a *app) serve(ctx context.Context, s *serveFlags, base, listen, custody st
 	if err != nil {
 		return nil, err
 	}
-	v := &serving{model: m}
+	v := &serving{model: m, secret: s.keyEnv}
 	eng, err := a.engine(s, v)
 	if err != nil {
 		return nil, err

@@ -68,7 +68,7 @@ func (a *app) runTrial(c *cobra.Command, t *trialFlags) error {
 			if err != nil {
 				return err
 			}
-			return a.trialDone(t.dir(), res)
+			return a.trialDone(t.dir(), t.model, res)
 		}
 	}
 	h, err := a.newHarness(t.harness, t.home)
@@ -112,7 +112,7 @@ func (a *app) runTrial(c *cobra.Command, t *trialFlags) error {
 	if err != nil {
 		return err
 	}
-	return a.trialDone(dir, res)
+	return a.trialDone(dir, t.model, res)
 }
 
 // ended is the result of the trial of that name, nil where it has none. What a crash left of it is removed.
@@ -152,7 +152,7 @@ func (a *app) phases() func(trial.Event) {
 }
 
 // trialDone tells how a trial ended. Only a trial that was scored, or whose agent ran out of time or context, is a success.
-func (a *app) trialDone(dir string, res *trial.Result) error {
+func (a *app) trialDone(dir, model string, res *trial.Result) error {
 	artifact := ""
 	if res.Tito.Artifact != nil {
 		artifact = filepath.Join(dir, *res.Tito.Artifact)
@@ -174,7 +174,12 @@ func (a *app) trialDone(dir string, res *trial.Result) error {
 	a.say("%s: %s, reward %s, %d turns", res.TrialName, res.Tito.Outcome, reward, res.Tito.Turns)
 	a.say("  result    %s", result)
 	if artifact != "" {
-		a.say("  artifact  %s\n  next      tito inspect %s; tito explain %s", artifact, artifact, artifact)
+		if model != "builtin" {
+			model = " --model " + model
+		} else {
+			model = ""
+		}
+		a.say("  artifact  %[1]s\n  next      %[2]s inspect %[1]s\n            %[2]s explain %[1]s%[3]s", artifact, program(), model)
 	}
 	switch res.Tito.Outcome {
 	case trial.Scored, trial.OutOfTime, trial.OutOfContext:

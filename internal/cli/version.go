@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"os"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -32,6 +34,14 @@ func build() (rev string, dirty bool) {
 		}
 	}
 	return rev, dirty
+}
+
+// program is how the user started tito, to be typed again.
+func program() string {
+	if strings.Contains(os.Args[0], "/go-build") {
+		return "go run ./cmd/tito"
+	}
+	return os.Args[0]
 }
 
 // writer is how artifacts name the program that wrote them.
