@@ -8,6 +8,10 @@ import "strings"
 const tools = `[{"type":"function","function":{"name":"bash","description":"Run a command & read <its> \"output\"","parameters":{"type":"object","required":["command"],"properties":{"timeout":{"type":"number","default":1.0,"maximum":1e7},"command":{"type":"string","description":"naïve – 日本語"}}}}},` +
 	`{"type":"function","function":{"name":"edit","parameters":{"properties":{"z":{"type":"integer","minimum":-0,"maximum":123456789012345678901234567890},"a":{"type":["string","null"],"enum":["x",null,true,0.10]}},"type":"object","additionalProperties":false}}}]`
 
+// describedTools have a description everywhere, which some templates insist on.
+const describedTools = `[{"type":"function","function":{"name":"bash","description":"Run a command","parameters":{"type":"object","required":["command"],"properties":{"command":{"type":"string","description":"what to run"},"timeout":{"type":"number","description":"seconds","default":1.0},"shell":{"type":"string","description":"which","enum":["sh","bash"],"default":"sh"},"env":{"type":"array","description":"pairs","items":{"type":"string"}},"opts":{"type":"object","description":"more","properties":{"quiet":{"type":"boolean","description":"say less"}}}}}}},` +
+	`{"type":"function","function":{"name":"now","description":"The time","parameters":{"type":"object","properties":{}}}}]`
+
 // conversations are message lists that templates treat differently.
 var conversations = []string{
 	`[{"role":"user","content":"Hello"}]`,
@@ -55,12 +59,13 @@ var settings = []string{
 	`"add_generation_prompt":true,"enable_thinking":true`,
 }
 
-// eachCase calls f with every conversation under every setting, with and without tools.
+// eachCase calls f with every conversation under every setting, without tools and with either list.
 func eachCase(f func(messages, toolList, rest string)) {
 	for _, m := range conversations {
 		for _, s := range settings {
 			f(m, "null", s)
 			f(m, tools, s)
+			f(m, describedTools, s)
 		}
 	}
 }
