@@ -8,6 +8,7 @@ package materialize
 
 import (
 	"math"
+	"slices"
 
 	"github.com/tito-rl/tito/internal/fault"
 	"github.com/tito-rl/tito/internal/token"
@@ -175,7 +176,7 @@ func (p *plan) segment(i int) (Segment, error) {
 	for k, at := range chain {
 		n := &p.turns[at]
 		kept := p.keptIn(chain, k)
-		if p.t.Shared(n.Seq, s.Tokens) < n.start+kept {
+		if !p.stands(s.Tokens, chain, k) {
 			return s, fault.New(fault.SessionInvariant, "turn %d: its prompt is not what stands before it in its segment", n.Seq)
 		}
 		span := TurnSpan{Span: token.Span{Start: n.start, End: n.start + kept}, Turn: n.Seq, Kind: n.cont.Kind, Reason: n.cont.Reason,
@@ -207,6 +208,22 @@ func (p *plan) segment(i int) (Segment, error) {
 		s.RawLogprobs = raw
 	}
 	return s, nil
+}
+
+// stands is whether the prompt of a chain's k-th turn and the ids that are kept of its completion lie where they belong in
+// tokens, given that those of the turn before it do. So a segment is checked in one pass.
+func (p *plan) stands(tokens []token.ID, chain []int, k int) bool {
+	n := &p.turns[chain[k]]
+	kept := p.keptIn(chain, k)
+	if n.start+kept > len(tokens) {
+		return false
+	}
+	if k == 0 {
+		return p.t.Shared(n.Seq, tokens) >= n.start+kept
+	}
+	before := &p.turns[chain[k-1]]
+	return n.Base == before.Seq && n.Keep == before.start+p.keptIn(chain, k-1) &&
+		slices.Equal(n.Suffix, tokens[n.Keep:n.start]) && slices.Equal(n.Completion[:kept], tokens[n.start:n.start+kept])
 }
 
 // appendVersions adds a completion's version spans, cut to what is kept of it, by position in the segment.

@@ -54,6 +54,8 @@ type fact struct {
 	Ended       int64            `json:"ended"`
 	Temperature *float64         `json:"temperature"`
 	Processed   *bool            `json:"processed"`
+	Session     string           `json:"session"`
+	ParentOf    string           `json:"parent_session"`
 }
 
 // add commits the fact to a tree.
@@ -61,7 +63,7 @@ func (f fact) add(tree *trajectory.Tree) error {
 	seq := trajectory.Seq(tree.Len() + 1)
 	n := &trajectory.Turn{Seq: seq, Class: f.Class, Parent: f.Parent, Base: f.Parent, Why: f.Why, Completion: f.Completion,
 		Logprobs: f.Logprobs, RawLogprobs: f.RawLogprobs, Prompt: trajectory.PromptEchoed, Sampling: chat.Neutral(), Processed: true,
-		Finish: trajectory.Finish(f.Finish), Stop: -1, Idempotency: f.Key, Started: f.Started, Ended: f.Ended}
+		Finish: trajectory.Finish(f.Finish), Stop: -1, Idempotency: f.Key, Session: f.Session, ParentSession: f.ParentOf, Started: f.Started, Ended: f.Ended}
 	if n.Class == "" {
 		n.Class = trajectory.ClassPolicy
 	}

@@ -44,14 +44,9 @@ type Fate struct {
 func Fates(t *Tree, p Policy) []Fate {
 	lost, refused := t.askedAgain()
 	fates := make([]Fate, len(t.nodes)+1)
-	sub := make([]bool, len(t.nodes)+1) // of a sub-agent
+	sub := t.subagents()
 	for i := range t.nodes {
 		n := &t.nodes[i]
-		if n.Parent == 0 {
-			sub[n.Seq] = n.Why == WhySubAgent
-		} else {
-			sub[n.Seq] = sub[n.Parent]
-		}
 		heard := n.echoed || len(n.children) > 0 // a child may be known by its ids alone
 		f := Fate{Kind: FateDiscarded, Again: lost[n.Seq]}
 		switch state := t.Delivery(n.Seq).State; {
@@ -76,6 +71,25 @@ func Fates(t *Tree, p Policy) []Fate {
 		fates[n.Seq] = f
 	}
 	return fates
+}
+
+// subagents says of each turn whether a sub-agent took it, by Seq. A sub-agent's conversation may begin again, when its first
+// request is retried or its history compacted: then its session, or the parent session that it names, tells.
+func (t *Tree) subagents() []bool {
+	sub := make([]bool, len(t.nodes)+1)
+	sessions := map[string]bool{"": false} // whether a session began as a sub-agent's
+	for i := range t.nodes {
+		n := &t.nodes[i]
+		if n.Parent != 0 {
+			sub[n.Seq] = sub[n.Parent]
+		} else {
+			sub[n.Seq] = n.Why == WhySubAgent || n.ParentSession != "" || sessions[n.Session]
+		}
+		if _, known := sessions[n.Session]; !known {
+			sessions[n.Session] = sub[n.Seq]
+		}
+	}
+	return sub
 }
 
 // mask is the fate of a turn that is not discarded.

@@ -198,6 +198,16 @@ func TestFates(t *testing.T) {
 		{"sub-agent as context", twin(func(a, b *Turn) { b.Why, b.Tools = WhySubAgent, Hash{1} }),
 			func(x *Tree) { deliver(x, DeliveryDelivered, DeliveryDelivered); follow(x, 2) }, context,
 			[]Fate{{FateTrained, "", 0}, {FateDiscarded, DropContextOnly, 0}, {FateDiscarded, DropContextOnly, 0}}},
+		{"a sub-agent asked again, by its session", twin(func(a, b *Turn) { a.Why, b.Why = WhySubAgent, WhyAskedAgain; a.Session, b.Session = "sub", "sub" }),
+			func(x *Tree) { deliver(x, DeliveryAborted, DeliveryDelivered) }, context,
+			[]Fate{{FateDiscarded, DropRetry, 2}, {FateDiscarded, DropContextOnly, 0}}},
+		{"a sub-agent by the parent session that it names", twin(func(a, b *Turn) { a.Tools, b.Why, b.ParentSession = Hash{1}, WhyCompaction, "main" }),
+			func(x *Tree) { deliver(x, DeliveryDelivered, DeliveryDelivered) }, context,
+			[]Fate{{FateTrained, "", 0}, {FateDiscarded, DropContextOnly, 0}}},
+		{"a session that did not begin as a sub-agent's", twin(func(a, b *Turn) {
+			a.Tools, b.Why, a.Session, b.Session = Hash{1}, WhyCompaction, "main", "main"
+		}), func(x *Tree) { deliver(x, DeliveryDelivered, DeliveryDelivered) }, context,
+			[]Fate{{FateTrained, "", 0}, {FateTrained, "", 0}}},
 		{"context limit", twin(func(a, b *Turn) { b.Tools, b.Completion = Hash{1}, ids(4, 4, 5); b.Logprobs = []float32{-1, -1, -1} }),
 			func(x *Tree) { deliver(x, DeliveryDelivered, DeliveryDelivered) }, tight,
 			[]Fate{{FateTrained, "", 0}, {FateDiscarded, DropContextLimit, 0}}},

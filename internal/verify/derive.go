@@ -9,13 +9,14 @@ import (
 
 // derived is what facts and policy make of a turn.
 type derived struct {
-	follows string // extend, realign, or "" where a segment must begin
-	outcome string // "" = it may train, else a column of the ledger
-	reason  string
-	in      bool // in a segment
-	last    bool // of a segment
-	home    int  // segment that it trains in, -1 = none
-	kept    int  // ids of its completion that its home keeps
+	follows   string // extend, realign, or "" where a segment must begin
+	outcome   string // "" = it may train, else a column of the ledger
+	reason    string
+	delegated bool // a sub-agent's
+	in        bool // in a segment
+	last      bool // of a segment
+	home      int  // segment that it trains in, -1 = none
+	kept      int  // ids of its completion that its home keeps
 }
 
 // The columns of the ledger that a turn's outcome can be.
@@ -90,12 +91,19 @@ func (v *verifier) faithful(t *turn) bool {
 // outcomes decides what becomes of each turn's ids as far as the turn alone decides it.
 func (v *verifier) outcomes() {
 	v.again()
-	sub := make([]bool, len(v.turns))
-	for i, t := range v.turns {
-		if t.Parent > 0 {
-			sub[i] = sub[t.Parent-1]
-		} else {
-			sub[i] = t.Why == "sub_agent"
+	opened := map[string]*turn{} // session -> the turn that it began with
+	for _, t := range v.turns {
+		first := opened[t.Session]
+		switch {
+		case t.Parent > 0:
+			t.delegated = v.get(t.Parent).delegated
+		case t.Why == "sub_agent", t.ParentSession != "":
+			t.delegated = true
+		case first != nil:
+			t.delegated = first.delegated
+		}
+		if first == nil && t.Session != "" {
+			opened[t.Session] = t
 		}
 		unheard := !t.echoed && !t.children
 		switch {
@@ -106,7 +114,7 @@ func (v *verifier) outcomes() {
 			t.outcome, t.reason = discarded, "aborted"
 		case unheard && t.delivery == trajectory.DeliveryUndelivered:
 			t.outcome, t.reason = discarded, "undelivered"
-		case sub[i] && v.pol.Subagents == "context":
+		case t.delegated && v.pol.Subagents == "context":
 			t.outcome, t.reason = discarded, "context_only"
 		case v.pol.MaxContext > 0 && t.size > v.pol.MaxContext:
 			t.outcome, t.reason = discarded, "context_limit"
