@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -39,6 +40,9 @@ func decodeYAML(path string, b []byte, into any) (place, error) {
 	if len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
 		return p, p.bad("", "must be a list of keys and values")
 	}
+	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return p, p.bad("", "holds more than one document")
+	}
 	fields := map[string]reflect.Value{}
 	var known []string
 	v := reflect.ValueOf(into).Elem()
@@ -58,11 +62,26 @@ func decodeYAML(path string, b []byte, into any) (place, error) {
 			return p, p.bad(key.Value, "unknown key %q", key.Value).WithFix("the keys are %s", strings.Join(known, ", "))
 		case had > 0:
 			return p, p.bad(key.Value, "%s is given twice; it stands on line %d too", key.Value, had)
-		case val.Decode(field.Addr().Interface()) != nil:
+		case !fits(val, field.Type()) || val.Decode(field.Addr().Interface()) != nil:
 			return p, p.bad(key.Value, "%s must be %s", key.Value, kind(field.Type()))
 		}
 	}
 	return p, nil
+}
+
+// fits is whether a value is spelled as its type: YAML itself would read 1.5 as the whole number 1, and 1 as a text.
+func fits(n *yaml.Node, t reflect.Type) bool {
+	switch tag := n.ShortTag(); t.Kind() {
+	case reflect.Int, reflect.Int64, reflect.Uint, reflect.Uint64:
+		return tag == "!!int"
+	case reflect.Float64:
+		return tag == "!!int" || tag == "!!float"
+	case reflect.Bool:
+		return tag == "!!bool"
+	case reflect.Slice:
+		return tag == "!!seq" && !slices.ContainsFunc(n.Content, func(e *yaml.Node) bool { return !fits(e, t.Elem()) })
+	}
+	return n.ShortTag() == "!!str"
 }
 
 // kind names a type to people.
