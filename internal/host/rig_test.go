@@ -83,7 +83,6 @@ type rig struct {
 	keep    func(store.Journals) store.Journals // nil = as it is
 
 	host    *host.Host
-	engine  engine.Engine
 	base    string
 	client  *http.Client
 	arrived chan struct{} // a call arrived at its session
@@ -475,7 +474,7 @@ func listenAt(t testing.TB, addr string) net.Listener {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { l.Close() })
+	t.Cleanup(func() { _ = l.Close() })
 	return l
 }
 

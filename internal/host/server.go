@@ -40,7 +40,7 @@ func abandoned(path string) bool {
 	}
 	c, err := net.Dial("unix", path)
 	if err == nil {
-		c.Close()
+		_ = c.Close()
 	}
 	return errors.Is(err, syscall.ECONNREFUSED)
 }

@@ -163,7 +163,7 @@ func (t *traj) sample(ctx context.Context, id session.CallID, req engine.Request
 	if err != nil {
 		return false, err
 	}
-	defer stream.Close()
+	defer func() { _ = stream.Close() }() // what it says comes from Next
 	for {
 		c, err := stream.Next()
 		if errors.Is(err, io.EOF) {

@@ -138,7 +138,7 @@ func (r *rig) by(send string) net.Conn {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.t.Cleanup(func() { c.Close() })
+	r.t.Cleanup(func() { _ = c.Close() })
 	if _, err := io.WriteString(c, send); err != nil {
 		r.t.Fatal(err)
 	}
