@@ -28,6 +28,7 @@ const (
 
 // sample is one segment, with one entry a token.
 type sample struct {
+	number   int // in order
 	turns    []*turn
 	tokens   []token.ID
 	mask     []bool
@@ -218,6 +219,7 @@ func (s *sample) keeps(k int) int {
 // homes chooses for each turn the one segment that it trains in.
 func (v *verifier) homes() {
 	for i, s := range v.samples {
+		s.number = i
 		for k, t := range s.turns {
 			if n := s.keeps(k); t.home < 0 || n > t.kept {
 				t.home, t.kept = i, n

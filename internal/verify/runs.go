@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
+	"slices"
+	"strconv"
 
 	"github.com/tito-rl/tito/internal/fault"
 )
@@ -19,18 +22,58 @@ type rollout struct {
 }
 
 type rows struct {
-	Tokens     []*uint32  `json:"tokens"`
-	LossMask   []*int     `json:"loss_mask"`
-	Logprobs   []*float32 `json:"logprobs"`
-	Finish     string     `json:"finish_reason"`
-	Turns      []span     `json:"turns"`
-	RunSamples *int       `json:"run_samples"`
-	RunTrained *int       `json:"run_trained"`
-	Reward     *float64   `json:"reward"`
+	Tokens     column    `json:"tokens"`
+	LossMask   column    `json:"loss_mask"`
+	Logprobs   column    `json:"logprobs"`
+	Raw        column    `json:"raw_logprobs"` // nil where there is none
+	Finish     string    `json:"finish_reason"`
+	Turns      []span    `json:"turns"`
+	Versions   []stretch `json:"versions"`
+	Trained    *int      `json:"trained"`
+	RunSamples *int      `json:"run_samples"`
+	RunTrained *int      `json:"run_trained"`
+	Reward     *float64  `json:"reward"`
 }
 
+// span is a turn's part of a segment; what a trainer's format leaves out is nil.
 type span struct {
-	Turn int `json:"turn"`
+	Turn    int   `json:"turn"`
+	Start   *int  `json:"start"`
+	End     *int  `json:"end"`
+	Sampled *int  `json:"sampled"`
+	Trains  *bool `json:"trains"`
+}
+
+type stretch struct {
+	Start   int    `json:"start"`
+	End     int    `json:"end"`
+	Version string `json:"version"`
+}
+
+// column is a JSON array of numbers. All token ids and 32-bit floats are exact in it.
+type column []float64
+
+// UnmarshalJSON refuses what is no number, null too.
+func (c *column) UnmarshalJSON(b []byte) error {
+	b = bytes.TrimSpace(b)
+	if len(b) < 2 || b[0] != '[' {
+		return errors.New("a column is no array")
+	}
+	*c = column{}
+	if b = bytes.TrimSpace(b[1 : len(b)-1]); len(b) == 0 {
+		return nil
+	}
+	*c = make(column, 0, bytes.Count(b, []byte(","))+1)
+	for more := true; more; {
+		var one []byte
+		one, b, more = bytes.Cut(b, []byte(","))
+		f, err := strconv.ParseFloat(string(bytes.TrimSpace(one)), 64)
+		if err != nil {
+			return errors.New("a column holds what is no number")
+		}
+		*c = append(*c, f)
+	}
+	return nil
 }
 
 // runs compares every given run of this trajectory with the derived one.
@@ -108,28 +151,67 @@ func (v *verifier) compareRows(i int, got *rows, s *sample) error {
 	if len(got.Turns) != len(s.turns) {
 		return v.fail(0, i, "segment %d has %d turns, not %d", i, len(got.Turns), len(s.turns))
 	}
-	for k, t := range s.turns {
-		if got.Turns[k].Turn != int(t.Seq) {
-			return v.fail(t.Seq, i, "segment %d has turn %d in its place", i, got.Turns[k].Turn)
-		}
-	}
 	last := s.turns[len(s.turns)-1]
 	if got.Finish != string(last.Finish) {
 		return v.fail(last.Seq, i, "segment %d finishes with %q, not %q", i, got.Finish, last.Finish)
 	}
+	if err := v.compareTurns(i, got, s); err != nil {
+		return err
+	}
 	for at := range n {
-		owner := s.owner(at)
+		what := ""
 		id, mask, lp := got.Tokens[at], got.LossMask[at], got.Logprobs[at]
 		switch {
-		case id == nil || mask == nil || lp == nil:
-			return v.fail(owner, at, "segment %d: a null", i)
-		case *id != uint32(s.tokens[at]):
-			return v.fail(owner, at, "segment %d: id %d, derived was %d", i, *id, s.tokens[at])
-		case *mask != 0 && *mask != 1 || (*mask == 1) != s.mask[at]:
-			return v.fail(owner, at, "segment %d: mask %d", i, *mask)
-		case *lp != s.logprobs[at]: // 0 where the mask is 0
-			return v.fail(owner, at, "segment %d: log probability %v, recorded was %v", i, *lp, s.logprobs[at])
+		case id != float64(s.tokens[at]):
+			what = fmt.Sprintf("id %v, derived was %d", id, s.tokens[at])
+		case mask != 0 && mask != 1 || (mask == 1) != s.mask[at]:
+			what = fmt.Sprintf("mask %v", mask)
+		case float32(lp) != s.logprobs[at]: // 0 where the mask is 0
+			what = fmt.Sprintf("log probability %v, recorded was %v", lp, s.logprobs[at])
+		default:
+			continue
 		}
+		return v.fail(s.owner(at), at, "segment %d: %s", i, what)
+	}
+	return nil
+}
+
+// compareTurns holds what a segment says of its turns, and what else it says turn by turn, against the facts.
+func (v *verifier) compareTurns(i int, got *rows, s *sample) error {
+	differs := func(has *int, want int) bool { return has != nil && *has != want }
+	var versions []stretch
+	raw := got.Raw != nil
+	if raw && len(got.Raw) != len(s.tokens) {
+		return v.fail(0, i, "segment %d has %d raw log probabilities for %d ids", i, len(got.Raw), len(s.tokens))
+	}
+	for k, t := range s.turns {
+		start, end := t.prompt, t.prompt+s.keeps(k)
+		trains := t.home == s.number && t.outcome == ""
+		switch g := &got.Turns[k]; {
+		case g.Turn != int(t.Seq):
+			return v.fail(t.Seq, i, "segment %d has turn %d in its place", i, g.Turn)
+		case differs(g.Start, start), differs(g.End, end), differs(g.Sampled, len(t.Completion)), g.Trains != nil && *g.Trains != trains:
+			return v.fail(t.Seq, i, "segment %d: it stands at %d to %d of %d sampled ids, trains: %v", i, start, end, len(t.Completion), trains)
+		}
+		for _, p := range t.Versions {
+			if at := (stretch{start + p.Start, min(start+p.End, end), p.Version}); at.Start < at.End {
+				versions = append(versions, at)
+			}
+		}
+		if !raw || !trains {
+			continue
+		}
+		for at := start; at < end; at++ {
+			if len(t.RawLogprobs) != len(t.Completion) || float32(got.Raw[at]) != t.RawLogprobs[at-start] {
+				return v.fail(t.Seq, at, "segment %d: raw log probability %v was not recorded", i, got.Raw[at])
+			}
+		}
+	}
+	switch {
+	case differs(got.Trained, s.trained):
+		return v.fail(0, i, "segment %d says that it trains %d ids, not %d", i, *got.Trained, s.trained)
+	case got.Versions != nil && !slices.Equal(got.Versions, versions):
+		return v.fail(0, i, "segment %d has policy versions %v, recorded were %v", i, got.Versions, versions)
 	}
 	return nil
 }

@@ -265,6 +265,17 @@ func TestARunThatWasTamperedWithDoesNotPass(t *testing.T) {
 	check("a segment too few", func(r *materialize.RolloutRun) { r.Segments = r.Segments[1:] })
 	check("a finish", func(r *materialize.RolloutRun) { r.Segments[0].FinishReason = "eos" })
 	check("a weight", func(r *materialize.RolloutRun) { r.Segments[0].RunTrained++ })
+	check("a turn's end", func(r *materialize.RolloutRun) { r.Segments[0].Turns[0].End-- })
+	check("a turn's length", func(r *materialize.RolloutRun) { r.Segments[0].Turns[0].Sampled++ })
+	check("which turn trains", func(r *materialize.RolloutRun) { r.Segments[0].Turns[0].Trains = !r.Segments[0].Turns[0].Trains })
+	check("a policy version", func(r *materialize.RolloutRun) {
+		r.Segments[0].Versions = append(r.Segments[0].Versions, token.VersionSpan{Span: token.Span{Start: 0, End: 1}, Version: "v9"})
+	})
+	check("what it trains", func(r *materialize.RolloutRun) { r.Segments[0].Trained++ })
+	check("raw log probabilities that nobody recorded", func(r *materialize.RolloutRun) {
+		r.Segments[0].RawLogprobs = make([]float32, len(r.Segments[0].Tokens))
+	})
+	check("raw log probabilities too few", func(r *materialize.RolloutRun) { r.Segments[0].RawLogprobs = []float32{-1} })
 	check("the ledger", func(r *materialize.RolloutRun) { r.Ledger.Trained-- })
 	check("another trajectory", func(r *materialize.RolloutRun) { r.Trajectory = "other" })
 	for _, bad := range []string{"", "{", "[1]", string(js) + `{"trajectory":1}`, string(bytes.Replace(js, []byte(`"logprobs":[0.0`), []byte(`"logprobs":[null`), 1))} {
