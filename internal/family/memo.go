@@ -18,21 +18,17 @@ type Memo struct {
 
 // Encode is tok.EncodeMarked(text, mark), or tok.Encode(text) where mark is 0. What text has in common with the memo's text, up to the last cut token in it,
 // is taken over. cut must be [Isolating]: text on its two sides is encoded independently, so the result is exact. The
-// caller owns the slice.
+// caller may append to the slice, and must not change what is in it.
 func (m *Memo) Encode(tok *tokenizer.Tokenizer, text string, mark rune, cut tokenizer.AddedToken) []token.ID {
 	at, keep := m.reuse(text, mark, cut)
-	var ids []token.ID
-	if keep == 0 {
-		ids = encode(tok, text, mark)
-	} else {
-		tail := encode(tok, text[at:], mark)
-		ids = append(append(make([]token.ID, 0, keep+len(tail)), m.ids[:keep]...), tail...)
-	}
+	tail := encode(tok, text[at:], mark)
+	n := keep + len(tail)
+	ids := append(append(make([]token.ID, 0, n+reserve), m.ids[:keep]...), tail...)
 	*m = Memo{}
-	if n := count(ids, cut.ID); n == strings.Count(text, cut.Content) {
-		*m = Memo{text: text, mark: mark, ids: ids[:len(ids):len(ids)], cuts: n}
+	if cuts := count(ids, cut.ID); cuts == strings.Count(text, cut.Content) {
+		*m = Memo{text: text, mark: mark, ids: ids[:n:n], cuts: cuts}
 	}
-	return append(make([]token.ID, 0, len(ids)+reserve), ids...)
+	return ids
 }
 
 func encode(tok *tokenizer.Tokenizer, text string, mark rune) []token.ID {
