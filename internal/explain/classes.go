@@ -9,7 +9,7 @@ import (
 	"github.com/tito-rl/tito/internal/trajectory"
 )
 
-const incremental = "incremental prompts (--tito-prompt-mode incremental) reuse the sampled ids"
+const incremental = "incremental prompts reuse the sampled ids (not built yet)"
 
 // avoidBy says what would avoid each class. What is as it should be has no entry.
 var avoidBy = map[Class]string{
