@@ -34,7 +34,7 @@ fmt: ## format
 	gofmt -w cmd internal vectors bench
 
 rewrite: ## regenerate traces and goldens; read the diff before you commit it
-	$(GO) test ./internal/fault ./internal/artifact ./internal/session ./internal/schedule ./internal/materialize ./internal/explain ./internal/family/chatml ./internal/dialect/chatcompletions ./internal/cli -rewrite
+	$(GO) test ./internal/fault ./internal/artifact ./internal/session ./internal/schedule ./internal/materialize ./internal/explain ./internal/family/all ./internal/dialect/chatcompletions ./internal/cli -rewrite
 
 bench: ## the figures, in one run, into bench/
 	bench/run.sh

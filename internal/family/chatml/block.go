@@ -3,24 +3,56 @@ package chatml
 import (
 	"strings"
 
-	"github.com/tito-rl/tito/internal/chat"
 	"github.com/tito-rl/tito/internal/family"
 	"github.com/tito-rl/tito/internal/ojson"
 )
 
 const blanks = " \t\r\n"
 
-// read reads what stands between a call's tags, as attempts without span and raw text. names are the declared tools, nil
-// where any name goes. The block is calls only if every attempt in it is one.
-func (f *Family) read(inner string, names map[string]bool) []family.Attempt {
+// Read reads what stands between a call's tags. It is calls only if every attempt in it is one.
+func (*scanner) Read(b *family.Stretch, tools *family.Tools) ([]family.Attempt, []string) {
+	as := read(b.String(), tools)
+	var issues []string
+	if len(as) > 1 {
+		issues = append(issues, family.IssueManyInBlock)
+	}
+	for _, a := range as {
+		if a.Arguments == "{}" && !strings.Contains(b.String(), `"arguments"`) {
+			issues = append(issues, family.IssueNoArguments)
+		}
+	}
+	return as, issues
+}
+
+// Name is the name at the head of a block that never ended.
+func (*scanner) Name(b *family.Stretch) string {
+	name, _, _ := readHead(strings.Trim(b.String(), blanks))
+	return name
+}
+
+// Said lists each call's name and the strings of its arguments.
+func (*scanner) Said(b *family.Stretch, mark rune) (out [][]string) {
+	for _, a := range read(b.Marked(0, b.Len(), mark), nil) {
+		texts := []string{a.Name}
+		if v, ok := family.ArgumentsObject(a.Arguments); ok {
+			family.EachString(v, func(s string) { texts = append(texts, s) })
+		} else {
+			texts = append(texts, a.Arguments)
+		}
+		out = append(out, texts)
+	}
+	return out
+}
+
+func read(inner string, tools *family.Tools) []family.Attempt {
 	s := strings.Trim(inner, blanks)
 	values, ok := split(s)
 	if !ok {
-		return []family.Attempt{readBroken(s, names)}
+		return []family.Attempt{readBroken(s, tools)}
 	}
 	out := make([]family.Attempt, 0, len(values))
 	for _, v := range values {
-		out = append(out, readCall(v, names))
+		out = append(out, readCall(v, tools))
 	}
 	return out
 }
@@ -31,7 +63,7 @@ func split(s string) ([]ojson.Value, bool) {
 		return []ojson.Value{v}, true
 	}
 	var sc scanner
-	sc.text(s)
+	sc.Text(s)
 	if !sc.whole() {
 		return nil, false
 	}
@@ -47,7 +79,7 @@ func split(s string) ([]ojson.Value, bool) {
 	return out, true
 }
 
-func readCall(v ojson.Value, names map[string]bool) family.Attempt {
+func readCall(v ojson.Value, tools *family.Tools) family.Attempt {
 	a := family.Attempt{Status: family.AttemptOK, IsCall: true}
 	if v.Kind() != ojson.Object {
 		return family.Attempt{Status: family.AttemptMalformed}
@@ -73,9 +105,9 @@ func readCall(v ojson.Value, names map[string]bool) family.Attempt {
 	}
 	switch {
 	case a.Status != family.AttemptOK:
-	case names != nil && !names[a.Name]:
+	case !tools.Knows(a.Name):
 		a.Status = family.AttemptUnknownTool
-	case v.HasDuplicates() || duplicates(args):
+	case v.HasDuplicates() || family.Duplicates(args):
 		a.Status = family.AttemptDuplicateKey
 	}
 	return a
@@ -86,29 +118,12 @@ func isObject(s string) bool {
 	return err == nil && v.Kind() == ojson.Object
 }
 
-func duplicates(v ojson.Value) bool {
-	if v.HasDuplicates() {
-		return true
-	}
-	for _, m := range v.Members() {
-		if duplicates(m.Value) {
-			return true
-		}
-	}
-	for _, e := range v.Elems() {
-		if duplicates(e) {
-			return true
-		}
-	}
-	return false
-}
-
 // readBroken reads a block that is no JSON. Where it begins as the template begins a call, and the name is known, it is a
 // call whose arguments are the rest of the text, less the brace that closes the whole: the template writes that brace
 // again.
-func readBroken(s string, names map[string]bool) family.Attempt {
+func readBroken(s string, tools *family.Tools) family.Attempt {
 	name, args, ok := readHead(s)
-	if !ok || names != nil && !names[name] {
+	if !ok || !tools.Knows(name) {
 		return family.Attempt{Status: family.AttemptMalformed, Name: name}
 	}
 	args = strings.TrimSuffix(args, "}")
@@ -145,16 +160,4 @@ func readHead(s string) (name, rest string, ok bool) {
 		return name, "", false
 	}
 	return name, strings.TrimLeft(s, blanks), true
-}
-
-// toolNames is the set of declared names, nil where none are declared.
-func toolNames(tools []ojson.Value) map[string]bool {
-	if len(tools) == 0 {
-		return nil
-	}
-	names := make(map[string]bool, len(tools))
-	for _, t := range tools {
-		names[chat.ToolName(t)] = true
-	}
-	return names
 }

@@ -1,5 +1,7 @@
 package chatml
 
+import "github.com/tito-rl/tito/internal/family"
+
 // scanner follows JSON text byte by byte: it says whether what came so far can still become valid JSON values in a row,
 // and whether it is inside a string. It decides which closing tag ends a call; reading the values is ojson's work.
 type scanner struct {
@@ -29,12 +31,38 @@ const (
 	broken
 )
 
-func (s *scanner) text(t string) {
+// Text reads more of the block.
+func (s *scanner) Text(t string) {
 	for i := range len(t) {
 		s.byte(t[i])
 		s.n++
 	}
 }
+
+// Token reads an added token: inside a string it is text like any other.
+func (s *scanner) Token(spelled string) { s.Text(spelled) }
+
+// Open says that an opening tag is text inside a string alone.
+func (s *scanner) Open() family.Verdict {
+	if s.inText() {
+		return family.Inside
+	}
+	return family.Broken
+}
+
+// Close says that a closing tag ends the block, unless it stands in a string that goes on.
+func (s *scanner) Close() family.Verdict {
+	switch {
+	case s.whole():
+		return family.Whole
+	case s.inText():
+		return family.Maybe
+	}
+	return family.Broken
+}
+
+// Dead is whether what came can become no JSON.
+func (s *scanner) Dead() bool { return s.state == broken }
 
 func (s *scanner) inText() bool {
 	return s.state == inString || s.state == inKey || s.state == inEscape || s.state == inKeyEscape

@@ -1,11 +1,10 @@
-package chatml
+package family
 
 import (
 	"slices"
 	"strings"
 
 	"github.com/tito-rl/tito/internal/chat"
-	"github.com/tito-rl/tito/internal/family"
 	"github.com/tito-rl/tito/internal/fault"
 	"github.com/tito-rl/tito/internal/ojson"
 	"github.com/tito-rl/tito/internal/token"
@@ -16,22 +15,29 @@ import (
 //
 //   - messages: role; content, always text ("" for null or absent); reasoning_content where it is present; tool_calls with
 //     id, type and function {name, arguments}; tool_call_id; name. Arguments that are a JSON object are handed over as one
-//     ("" as an empty one), so that the template spells them; anything else stays the text that came.
+//     ("" as an empty one), so that the template spells them; anything else stays the text that came. A format with
+//     TextArguments hands over text alone.
 //   - tools as they came, or none; documents none; add_generation_prompt true;
 //   - then the family's options, then c.Kwargs. Neither may set messages or tools.
 //
-// A spelling of an added token in a message or a tool stays text, unless c.Native; see [family.Conversation].
-func (f *Family) Render(c family.Conversation) (family.Rendered, error) {
-	return f.RenderWith(&family.Memo{}, c)
+// A spelling of an added token in a message or a tool stays text, unless c.Native; see [Conversation].
+func (k *Kit) Render(c Conversation) (Rendered, error) {
+	return k.RenderWith(&Memo{}, c)
 }
 
 // RenderWith is Render that encodes only what memo does not hold already.
-func (f *Family) RenderWith(memo *family.Memo, c family.Conversation) (family.Rendered, error) {
-	text, mark, err := f.text(c)
+func (k *Kit) RenderWith(memo *Memo, c Conversation) (Rendered, error) {
+	text, mark, err := k.text(c)
 	if err != nil {
-		return family.Rendered{}, err
+		return Rendered{}, err
 	}
-	r := family.Rendered{Text: text, IDs: memo.Encode(f.tok, text, mark, f.turn)}
+	var ids []token.ID
+	if k.Turn == "" {
+		ids = encode(k.tok, text, mark)
+	} else {
+		ids = memo.Encode(k.tok, text, mark, k.turn)
+	}
+	r := Rendered{Text: text, IDs: ids}
 	if mark != 0 {
 		r.Text = strings.ReplaceAll(text, string(mark), "")
 	}
@@ -39,22 +45,22 @@ func (f *Family) RenderWith(memo *family.Memo, c family.Conversation) (family.Re
 }
 
 // text is the template's output, with a mark in every spelling that is to stay text; mark is 0 where there is none.
-func (f *Family) text(c family.Conversation) (text string, mark rune, err error) {
+func (k *Kit) text(c Conversation) (text string, mark rune, err error) {
 	if len(c.Messages) == 0 {
 		return "", 0, fault.New(fault.BadRequest, "there are no messages to render")
 	}
 	if !c.Native {
-		if mark, err = f.spell.mark(bodies(c)); err != nil {
+		if mark, err = k.spell.mark(bodies(c)); err != nil {
 			return "", 0, err
 		}
 	}
-	vars := append([]ojson.Member(nil), f.opts.Tokens...)
+	vars := append([]ojson.Member(nil), k.opts.Tokens...)
 	vars = append(vars,
-		ojson.Member{Key: "messages", Value: f.messages(c, mark)},
-		ojson.Member{Key: "tools", Value: f.tools(c.Tools, mark)},
+		ojson.Member{Key: "messages", Value: k.messages(c, mark)},
+		ojson.Member{Key: "tools", Value: k.tools(c.Tools, mark)},
 		ojson.Member{Key: "documents", Value: ojson.NullOf()},
 		ojson.Member{Key: "add_generation_prompt", Value: ojson.BoolOf(true)})
-	for _, kw := range []ojson.Value{f.opts.Kwargs, c.Kwargs} {
+	for _, kw := range []ojson.Value{k.opts.Kwargs, c.Kwargs} {
 		for _, m := range kw.Members() {
 			if m.Key == "messages" || m.Key == "tools" {
 				return "", 0, fault.New(fault.BadRequest, "template settings may not set %s", m.Key)
@@ -62,7 +68,7 @@ func (f *Family) text(c family.Conversation) (text string, mark rune, err error)
 			vars = set(vars, m)
 		}
 	}
-	text, err = f.tpl.Render(vars, c.Clock)
+	text, err = k.tpl.Render(vars, c.Clock)
 	return text, mark, fault.Wrap(fault.TemplateRefused, err, "the chat template")
 }
 
@@ -77,7 +83,7 @@ func set(vars []ojson.Member, m ojson.Member) []ojson.Member {
 }
 
 // bodies lists every text that came from the harness, in the spelling that it came in.
-func bodies(c family.Conversation) []string {
+func bodies(c Conversation) []string {
 	out := make([]string, 0, 2*len(c.Messages)+len(c.Tools))
 	for _, m := range c.Messages {
 		out = append(out, m.Content.S)
@@ -86,8 +92,8 @@ func bodies(c family.Conversation) []string {
 				out = append(out, s)
 			}
 		}
-		for _, k := range m.Calls {
-			out = append(out, k.ID, k.Name, k.Arguments)
+		for _, call := range m.Calls {
+			out = append(out, call.ID, call.Name, call.Arguments)
 		}
 	}
 	for _, t := range c.Tools {
@@ -96,30 +102,30 @@ func bodies(c family.Conversation) []string {
 	return out
 }
 
-func (f *Family) tools(tools []ojson.Value, mark rune) ojson.Value {
+func (k *Kit) tools(tools []ojson.Value, mark rune) ojson.Value {
 	if len(tools) == 0 {
 		return ojson.NullOf()
 	}
 	if mark == 0 {
 		return ojson.ArrayOf(tools...)
 	}
-	return mapStrings(ojson.ArrayOf(tools...), func(s string) string { return f.spell.protect(s, mark, nil) })
+	return mapStrings(ojson.ArrayOf(tools...), func(s string) string { return k.spell.protect(s, mark, nil) })
 }
 
-func (f *Family) messages(c family.Conversation, mark rune) ojson.Value {
+func (k *Kit) messages(c Conversation, mark rune) ojson.Value {
 	out := make([]ojson.Value, len(c.Messages))
 	for i, m := range c.Messages {
 		var s said
-		if ids, ok := c.Sampled[i]; ok && mark != 0 && f.spell.any(bodies(family.Conversation{Messages: []chat.Message{m}})) {
-			s = f.said(ids, mark, m)
+		if ids, ok := c.Sampled[i]; ok && mark != 0 && k.spell.any(bodies(Conversation{Messages: []chat.Message{m}})) {
+			s = k.said(ids, mark, m)
 		}
-		out[i] = f.message(m, mark, s)
+		out[i] = k.message(m, mark, s)
 	}
 	return ojson.ArrayOf(out...)
 }
 
-func (f *Family) message(m chat.Message, mark rune, s said) ojson.Value {
-	text := func(t string, k spoken) ojson.Value { return ojson.StringOf(f.spell.protect(t, mark, k)) }
+func (k *Kit) message(m chat.Message, mark rune, s said) ojson.Value {
+	text := func(t string, w spoken) ojson.Value { return ojson.StringOf(k.spell.protect(t, mark, w)) }
 	out := []ojson.Member{
 		{Key: "role", Value: ojson.StringOf(string(m.Role))},
 		{Key: "content", Value: text(m.Content.S, s.content)},
@@ -130,17 +136,17 @@ func (f *Family) message(m chat.Message, mark rune, s said) ojson.Value {
 	if len(m.Calls) > 0 {
 		calls := make([]ojson.Value, len(m.Calls))
 		for i, c := range m.Calls {
-			var k spoken
+			var w spoken
 			if i < len(s.calls) {
-				k = s.calls[i]
+				w = s.calls[i]
 			}
-			name := text(c.Name, k)
+			name := text(c.Name, w)
 			calls[i] = ojson.ObjectOf(
 				ojson.Member{Key: "id", Value: text(c.ID, nil)},
 				ojson.Member{Key: "type", Value: ojson.StringOf("function")},
 				ojson.Member{Key: "function", Value: ojson.ObjectOf(
 					ojson.Member{Key: "name", Value: name},
-					ojson.Member{Key: "arguments", Value: f.arguments(c.Arguments, mark, k)})})
+					ojson.Member{Key: "arguments", Value: k.arguments(c.Arguments, mark, w)})})
 		}
 		out = append(out, ojson.Member{Key: "tool_calls", Value: ojson.ArrayOf(calls...)})
 	}
@@ -154,20 +160,20 @@ func (f *Family) message(m chat.Message, mark rune, s said) ojson.Value {
 }
 
 // arguments hands a JSON object over as one, anything else as the text that came.
-func (f *Family) arguments(args string, mark rune, k spoken) ojson.Value {
-	v, ok := object(args)
+func (k *Kit) arguments(args string, mark rune, w spoken) ojson.Value {
+	v, ok := ArgumentsObject(args)
 	switch {
-	case !ok:
-		return ojson.StringOf(f.spell.protect(args, mark, k))
+	case !ok || k.TextArguments:
+		return ojson.StringOf(k.spell.protect(args, mark, w))
 	case mark == 0:
 		return v
 	}
-	return mapStrings(v, func(s string) string { return f.spell.protect(s, mark, k) })
+	return mapStrings(v, func(s string) string { return k.spell.protect(s, mark, w) })
 }
 
-// object reads arguments as the JSON object that they are, if they are; "" is an empty one. One with half of a surrogate
-// pair in a string is none: it could not be spelled again.
-func object(args string) (ojson.Value, bool) {
+// ArgumentsObject reads arguments as the JSON object that they are, if they are; "" is an empty one. One with half of a
+// surrogate pair in a string is none: it could not be spelled again.
+func ArgumentsObject(args string) (ojson.Value, bool) {
 	if args == "" {
 		return ojson.ObjectOf(), true
 	}
@@ -185,6 +191,11 @@ func object(args string) (ojson.Value, bool) {
 	return v, whole
 }
 
+// EachString calls do for every key and string inside v, in order.
+func EachString(v ojson.Value, do func(string)) {
+	mapStrings(v, func(s string) string { do(s); return s })
+}
+
 // said is what a completion said, by the field that it was read into.
 type said struct {
 	reasoning, content spoken
@@ -193,74 +204,26 @@ type said struct {
 
 // said reads the completion that m echoes again, for the spellings in it. Neither prompt nor tools are at hand: m says
 // whether calls were read, and reasoning that ends without having begun began in the prompt.
-func (f *Family) said(ids []token.ID, mark rune, m chat.Message) said {
-	p := f.parser(family.ParseInput{NoCalls: len(m.Calls) == 0})
-	tag := slices.IndexFunc(ids, func(id token.ID) bool { return f.thinks && (id == f.think || id == f.thought) })
-	if tag >= 0 && ids[tag] == f.thought && !m.Reasoning.Empty() {
+func (k *Kit) said(ids []token.ID, mark rune, m chat.Message) said {
+	p := k.parser(ParseInput{NoCalls: len(m.Calls) == 0})
+	tag := slices.IndexFunc(ids, func(id token.ID) bool { return k.thinks && (id == k.think || id == k.thought) })
+	if tag >= 0 && ids[tag] == k.thought && !m.Reasoning.Empty() {
 		p.mode = inReasoning
 	}
 	p.Add(ids)
 	p.Done(true)
-	hear := func(t *body) spoken {
-		k := spoken{}
-		f.spell.listen(k, t.marked(mark), mark)
-		return k
+	hear := func(texts ...string) spoken {
+		w := spoken{}
+		for _, t := range texts {
+			k.spell.listen(w, t, mark)
+		}
+		return w
 	}
-	s := said{reasoning: hear(&p.reasoning), content: hear(&p.content)}
+	s := said{reasoning: hear(p.reasoning.Marked(0, p.reasoning.Len(), mark)), content: hear(p.content.Marked(0, p.content.Len(), mark))}
 	for _, b := range p.called {
-		for _, a := range f.read(b.marked(mark), nil) {
-			k := spoken{}
-			f.spell.listen(k, a.Name, mark)
-			if v, ok := object(a.Arguments); ok {
-				mapStrings(v, func(t string) string { f.spell.listen(k, t, mark); return t })
-			} else {
-				f.spell.listen(k, a.Arguments, mark)
-			}
-			s.calls = append(s.calls, k)
+		for _, texts := range k.NewBlock().Said(b, mark) {
+			s.calls = append(s.calls, hear(texts...))
 		}
 	}
 	return s
-}
-
-// Bodies finds each message's texts in the prompt, in order; a text that the template changed is left out. It gives nil
-// where the ids do not spell the text byte for byte.
-func (f *Family) Bodies(c family.Conversation, r family.Rendered) []family.Body {
-	starts := make([]int, 0, len(r.IDs)+1) // byte at which each id starts
-	at := 0
-	for _, id := range r.IDs {
-		starts = append(starts, at)
-		b, _ := f.tok.Bytes(id)
-		at += len(b)
-	}
-	if at != len(r.Text) {
-		return nil
-	}
-	starts = append(starts, at)
-	var out []family.Body
-	cursor, id := 0, 0
-	find := func(msg int, field, s string) {
-		i := strings.Index(r.Text[cursor:], s)
-		if s == "" || i < 0 {
-			return
-		}
-		from, to := cursor+i, cursor+i+len(s)
-		for starts[id+1] <= from {
-			id++
-		}
-		end := id
-		for starts[end] < to {
-			end++
-		}
-		out = append(out, family.Body{Span: token.Span{Start: id, End: end}, Message: msg, Field: field})
-		cursor = to
-	}
-	for i, m := range c.Messages {
-		find(i, "reasoning", strings.Trim(m.Reasoning.S, "\n"))
-		find(i, "content", m.Content.S)
-		for _, k := range m.Calls {
-			find(i, "name", k.Name)
-			find(i, "arguments", k.Arguments)
-		}
-	}
-	return out
 }

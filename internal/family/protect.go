@@ -1,4 +1,4 @@
-package chatml
+package family
 
 import (
 	"strconv"
@@ -17,11 +17,14 @@ type speller struct {
 	toks  map[byte][]string
 }
 
-func newSpeller(all []tokenizer.AddedToken) (*speller, error) {
+func newSpeller(format string, all []tokenizer.AddedToken) (*speller, error) {
 	sp := &speller{toks: map[byte][]string{}}
 	for _, t := range all {
+		if strings.TrimSpace(t.Content) == "" {
+			continue // runs of white space are ordinary text in the tokenizers that add them
+		}
 		if utf8.RuneCountInString(t.Content) < 2 {
-			return nil, fault.New(fault.UnsupportedTokenizer, "%s: added token %q is a single character: text that holds it cannot be kept apart", Name, t.Content)
+			return nil, fault.New(fault.UnsupportedTokenizer, "%s: added token %q is a single character: text that holds it cannot be kept apart", format, t.Content)
 		}
 		c := t.Content[0]
 		sp.first[c], sp.one = true, c

@@ -1,6 +1,6 @@
 //go:build e2e
 
-package chatml
+package all
 
 import (
 	"bytes"
@@ -23,10 +23,10 @@ import (
 )
 
 var qwenOnce sync.Once
-var qwenFamily *Family
+var qwenFamily *subject
 
 // qwen3 is the family bound to Qwen3's own files.
-func qwen3(t *testing.T) *Family {
+func qwen3(t *testing.T) *subject {
 	t.Helper()
 	dir := testkit.Qwen3(t)
 	qwenOnce.Do(func() {

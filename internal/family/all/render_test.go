@@ -1,4 +1,4 @@
-package chatml
+package all
 
 import (
 	"encoding/json"
@@ -40,7 +40,7 @@ type vectorMessage struct {
 	Sampled   []piece     `json:"sampled,omitempty"` // the completion that this message echoes
 }
 
-func (v renderVector) conversation(t *testing.T, f *Family) family.Conversation {
+func (v renderVector) conversation(t *testing.T, f *subject) family.Conversation {
 	c := family.Conversation{Native: v.Native, Clock: template.Clock{Year: 2026, Month: 11, Day: 30}, Sampled: map[int][]token.ID{}}
 	for i, m := range v.Messages {
 		out := chat.Message{Role: m.Role, Calls: m.Calls, CallID: m.CallID, Content: chat.Text{Presence: chat.Null}}
@@ -74,7 +74,7 @@ func value(t testing.TB, s string) ojson.Value {
 }
 
 // show spells ids so that added tokens can be told from text that spells them.
-func show(f *Family, ids []token.ID) string {
+func show(f *subject, ids []token.ID) string {
 	var out strings.Builder
 	var plain []token.ID
 	for _, id := range ids {
@@ -166,7 +166,7 @@ func TestWhatIsSpokenIsParsedBack(t *testing.T) {
 			t.Fatalf("seed %d, %s:\n%s", seed, show(f, said), d)
 		}
 		for _, id := range said[:len(said)-1] {
-			if f.isStop(id) || id == f.turn.ID {
+			if f.isStop(id) || id == f.id(t, f.Turn) {
 				t.Fatalf("seed %d: a body became a special token: %s", seed, show(f, said))
 			}
 		}
@@ -198,7 +198,7 @@ func canonical(r chat.Reply) chat.Reply {
 
 func TestAnEchoedReplyExtendsItsCheckpoint(t *testing.T) { checkpoints(t, bundle(t), 500) }
 
-func checkpoints(t *testing.T, f *Family, n uint64) {
+func checkpoints(t *testing.T, f *subject, n uint64) {
 	for seed := range n {
 		r := rand.New(rand.NewPCG(seed, 3))
 		c := family.Conversation{Messages: []chat.Message{user("u" + randomText(r, 4))}, Sampled: map[int][]token.ID{}}
@@ -383,7 +383,7 @@ func BenchmarkRender(b *testing.B) {
 	})
 	b.Run("Text", func(b *testing.B) {
 		for b.Loop() {
-			if _, _, err := f.text(c); err != nil {
+			if _, err := f.Text(c); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -1,6 +1,6 @@
 //go:build e2e
 
-package chatml
+package all
 
 import (
 	"os"

@@ -1,4 +1,4 @@
-package chatml
+package all
 
 import (
 	"encoding/hex"
@@ -22,7 +22,14 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what the code gives into vectors/parse and vectors/render")
 
-func bind(t testing.TB, tokJSON, tpl string, opts family.Options) *Family {
+// subject is a format bound to a model.
+type subject struct {
+	*family.Kit
+	tok   *tokenizer.Tokenizer
+	added map[token.ID]string
+}
+
+func bind(t testing.TB, tokJSON, tpl string, opts family.Options) *subject {
 	t.Helper()
 	tok, err := tokenizer.Load([]byte(tokJSON))
 	if err != nil {
@@ -36,25 +43,52 @@ func bind(t testing.TB, tokJSON, tpl string, opts family.Options) *Family {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return f.(*Family)
+	s := &subject{f.(*family.Kit), tok, map[token.ID]string{}}
+	for _, a := range tok.Added() {
+		s.added[a.ID] = a.Content
+	}
+	return s
+}
+
+func (f *subject) id(t testing.TB, spelled string) token.ID {
+	t.Helper()
+	id, ok := f.tok.Lookup(spelled)
+	if !ok {
+		t.Fatalf("no token %q", spelled)
+	}
+	return id
+}
+
+func (f *subject) isStop(id token.ID) bool {
+	for _, s := range f.Stops() {
+		if s.ID == id {
+			return true
+		}
+	}
+	return false
 }
 
 var once sync.Once
-var small *Family
+var small *subject
+
+func bundleTokenizer(t testing.TB) string {
+	t.Helper()
+	tok, err := builtin.Bundle.ReadFile("bundle/tokenizer.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(tok)
+}
 
 // bundle is the family bound to the built-in model.
-func bundle(t testing.TB) *Family {
+func bundle(t testing.TB) *subject {
 	t.Helper()
 	once.Do(func() {
-		tok, err := builtin.Bundle.ReadFile("bundle/tokenizer.json")
-		if err != nil {
-			t.Fatal(err)
-		}
 		tpl, err := builtin.Bundle.ReadFile("bundle/chat_template.jinja")
 		if err != nil {
 			t.Fatal(err)
 		}
-		small = bind(t, string(tok), string(tpl), family.Options{})
+		small = bind(t, bundleTokenizer(t), string(tpl), family.Options{})
 	})
 	if small == nil {
 		t.Fatal("the built-in model did not load")
@@ -95,17 +129,13 @@ func plainJSON(v any) ([]byte, error) {
 	return []byte(strings.TrimSuffix(sb.String(), "\n")), err
 }
 
-func ids(t testing.TB, f *Family, ps []piece) []token.ID {
+func ids(t testing.TB, f *subject, ps []piece) []token.ID {
 	t.Helper()
 	var out []token.ID
 	for _, p := range ps {
 		switch {
 		case p.Token != "":
-			id, ok := f.tok.Lookup(p.Token)
-			if !ok {
-				t.Fatalf("no token %q", p.Token)
-			}
-			out = append(out, id)
+			out = append(out, f.id(t, p.Token))
 		case p.Bytes != "":
 			b, err := hex.DecodeString(p.Bytes)
 			if err != nil {
@@ -121,7 +151,7 @@ func ids(t testing.TB, f *Family, ps []piece) []token.ID {
 	return out
 }
 
-func byteToken(t testing.TB, f *Family, c byte) token.ID {
+func byteToken(t testing.TB, f *subject, c byte) token.ID {
 	t.Helper()
 	for id := range token.ID(f.tok.VocabSize()) {
 		if b, ok := f.tok.Bytes(id); ok && len(b) == 1 && b[0] == c {
@@ -164,7 +194,7 @@ func (l *listener) hear(es []family.Event) {
 }
 
 // parse reads ids cut as cuts says, and checks that the events add up to the result.
-func parse(t testing.TB, f *Family, in family.ParseInput, ids []token.ID, cuts []int, stopped bool) family.Parsed {
+func parse(t testing.TB, f *subject, in family.ParseInput, ids []token.ID, cuts []int, stopped bool) family.Parsed {
 	t.Helper()
 	p := f.Parse(in)
 	var l listener

@@ -1,4 +1,4 @@
-package chatml
+package all
 
 import (
 	"math/rand/v2"
@@ -59,7 +59,7 @@ func TestEveryParseVectorHoldsHoweverItIsCut(t *testing.T) {
 	runParseVectors(t, bundle(t), *rewrite)
 }
 
-func runParseVectors(t *testing.T, f *Family, write bool) {
+func runParseVectors(t *testing.T, f *subject, write bool) {
 	for _, file := range vectors(t, "parse") {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
 			var v parseVector
@@ -90,7 +90,7 @@ func runParseVectors(t *testing.T, f *Family, write bool) {
 }
 
 // echoes says whether a harness that sends the reply back unchanged gets the sampled ids into its next prompt.
-func echoes(t *testing.T, f *Family, v parseVector, said []token.ID, p family.Parsed) string {
+func echoes(t *testing.T, f *subject, v parseVector, said []token.ID, p family.Parsed) string {
 	t.Helper()
 	if v.Prompt != nil {
 		return ""
@@ -130,7 +130,7 @@ func randomCuts(r *rand.Rand, n int) []int {
 }
 
 // scrap is a stretch of ids that matters to the grammar.
-func scraps(f *Family) [][]token.ID {
+func scraps(f *subject) [][]token.ID {
 	var out [][]token.ID
 	for _, s := range f.tok.Added() {
 		out = append(out, []token.ID{s.ID})
@@ -151,7 +151,7 @@ func TestParsingDoesNotDependOnHowTheStreamIsCut(t *testing.T) {
 		var said []token.ID
 		for range r.IntN(25) {
 			if r.IntN(3) == 0 {
-				said = append(said, []token.ID{f.open, f.close}[r.IntN(2)])
+				said = append(said, f.id(t, []string{f.Call, f.Called}[r.IntN(2)]))
 			}
 			said = append(said, ss[r.IntN(len(ss))]...)
 		}
@@ -174,7 +174,7 @@ func TestParsingDoesNotDependOnHowTheStreamIsCut(t *testing.T) {
 }
 
 // nothingIsLost checks that the texts and the calls together hold everything that was said, but for framing newlines.
-func nothingIsLost(t testing.TB, f *Family, in family.ParseInput, said []token.ID, p family.Parsed) {
+func nothingIsLost(t testing.TB, f *subject, in family.ParseInput, said []token.ID, p family.Parsed) {
 	t.Helper()
 	var all, got strings.Builder
 	end := len(said)
@@ -193,7 +193,7 @@ func nothingIsLost(t testing.TB, f *Family, in family.ParseInput, said []token.I
 			block = c.Span.Start
 		}
 	}
-	tags := strings.NewReplacer("\n", "", thinkOpen, "", thinkClose, "")
+	tags := strings.NewReplacer("\n", "", f.Think, "", f.Thought, "")
 	a, b := tags.Replace(all.String()), tags.Replace(got.String())
 	if count(a) != count(b) {
 		t.Errorf("said %q, read as %q", all.String(), got.String())
@@ -227,28 +227,9 @@ func FuzzParseOnIDs(f *testing.F) {
 
 func TestAnIdOutsideTheVocabularyIsNoText(t *testing.T) {
 	f := bundle(t)
-	p := parse(t, f, family.ParseInput{}, []token.ID{1 << 30, f.stops[0].ID}, nil, true)
+	p := parse(t, f, family.ParseInput{}, []token.ID{1 << 30, f.Stops()[0].ID}, nil, true)
 	if p.Content.S != "" || p.End != family.EndStop {
 		t.Errorf("%+v", p)
 	}
 }
 
-func TestTheScannerAgreesWithTheParser(t *testing.T) {
-	r := rand.New(rand.NewPCG(5, 5))
-	alphabet := []string{`{`, `}`, `[`, `]`, `"`, `:`, `,`, ` `, `a`, `1`, `-`, `true`, `null`, `"a"`, `\`, `\n`, "\n", `\u00e9`, `{"a":`, `""`, `1.5e3`}
-	for range 30000 {
-		var sb strings.Builder
-		for range r.IntN(8) {
-			sb.WriteString(alphabet[r.IntN(len(alphabet))])
-		}
-		s := sb.String()
-		var sc scanner
-		sc.text(s)
-		if isObject(s) && (!sc.whole() || len(sc.ends) != 1) {
-			t.Fatalf("%q is an object, the scanner says %+v", s, sc)
-		}
-		if vs, ok := split(s); ok && len(vs) > 1 && !sc.whole() {
-			t.Fatalf("%q", s)
-		}
-	}
-}
