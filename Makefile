@@ -6,7 +6,7 @@ LINT       := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v
 SUM        := $(GOTESTSUM) --format pkgname-and-test-fails --hide-summary=output --
 
 .DEFAULT_GOAL := help
-.PHONY: help build test e2e full lint fmt bench deps rewrite floors clean
+.PHONY: help build test e2e full lint fmt bench deps rewrite picture clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,5 +39,8 @@ rewrite: ## regenerate traces and goldens; read the diff before you commit it
 bench: ## the figures, in one run, into bench/
 	bench/run.sh
 
-clean: ## remove what was built and installed here
-	rm -rf bin .deps .tmp runs
+picture: build ## draw a real quickstart into docs/quickstart.svg
+	dir=$$(mktemp -d) && (cd $$dir && PATH="$(CURDIR)/bin:$$PATH" tito quickstart 2>&1) | scripts/picture -t "tito quickstart" -c "tito quickstart" > docs/quickstart.svg; rm -rf $$dir
+
+clean: ## remove what was built and installed here; runs/ stays
+	rm -rf bin .deps .tmp
