@@ -15,13 +15,14 @@ import (
 
 // Result is what one part measured, in one run.
 type Result struct {
-	Part    string   `json:"part"`
-	Title   string   `json:"title"`
-	How     []string `json:"how"`
-	Date    string   `json:"date"`
-	Commit  string   `json:"commit"`
-	Machine string   `json:"machine"`
-	Figures []Figure `json:"figures"`
+	Part    string    `json:"part"`
+	Title   string    `json:"title"`
+	How     []string  `json:"how"`
+	Date    string    `json:"date"`
+	Commit  string    `json:"commit"`
+	Machine string    `json:"machine"`
+	Load    [2]string `json:"load"` // of the machine, before and after: processes that want a core
+	Figures []Figure  `json:"figures"`
 }
 
 // Figure is one number. Goal is "" where none is set; Reached is meaningful only with a goal.
@@ -101,6 +102,16 @@ func machine() string {
 	return fmt.Sprintf("%d shared virtual cores%s, %s/%s, %s", runtime.NumCPU(), mem, runtime.GOOS, runtime.GOARCH, runtime.Version())
 }
 
+// load is how many processes want a core, averaged over the last minute.
+func load() string {
+	b, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	first, _, _ := strings.Cut(string(b), " ")
+	return first
+}
+
 // report writes README.md from the results that are there.
 func report(out string) error {
 	var b strings.Builder
@@ -137,7 +148,7 @@ func (r *Result) write(b *strings.Builder) {
 	for _, h := range r.How {
 		fmt.Fprintf(b, "- %s\n", h)
 	}
-	fmt.Fprintf(b, "- %s, commit %s, on %s.\n", r.Date, r.Commit, r.Machine)
+	fmt.Fprintf(b, "- %s, commit %s, on %s; load average %s before, %s after.\n", r.Date, r.Commit, r.Machine, r.Load[0], r.Load[1])
 }
 
 func number(v float64) string {

@@ -45,7 +45,8 @@ func latency(ctx context.Context, e env) (Result, error) {
 		"A tool-using conversation grows turn by turn from nothing; tool results are this repository's own source. At the length named, each turn (about 50 sampled ids, " +
 		"a tool result of about 600 bytes) is made through the sidecar (request sent to answer read); then its exact prompt ids are read from the journal " +
 		"and sent to the engine twice with tito's own engine client. *Added* is the difference of the two, turn by turn. *Noise* is the second direct call less the first: " +
-		"what the machine alone does to such a difference.")
+		"what the machine alone does to such a difference. *p10*: the tenth of turns that other work on the machine disturbed least. " +
+		"*Processor time* of the sidecar includes its own engine client, which costs what the direct call's does.")
 	r.note("*First call*: the whole history at once, as after a restart of the harness's conversation: nothing can be taken over.")
 	all := []setting{
 		{name: "8k", tokens: 8 << 10, dir: "builtin", label: "built-in tokenizer", sidecars: 20, turns: 20, grow: 2400, p50: 0.3, p99: 1},
@@ -68,7 +69,7 @@ func latency(ctx context.Context, e env) (Result, error) {
 }
 
 // times are what one setting gathers, in milliseconds, a value a turn.
-type times struct{ via, direct, added, noise, first, cpu []float64 }
+type times struct{ via, direct, added, noise, first, cpu, spent []float64 }
 
 func (s *setting) run(ctx context.Context, e env, r *Result) error {
 	url, stop, err := startEngine(ctx, s.dir)
@@ -82,7 +83,7 @@ func (s *setting) run(ctx context.Context, e env, r *Result) error {
 			return err
 		}
 	}
-	for _, v := range []*[]float64{&t.via, &t.direct, &t.added, &t.noise, &t.first, &t.cpu} {
+	for _, v := range []*[]float64{&t.via, &t.direct, &t.added, &t.noise, &t.first, &t.cpu, &t.spent} {
 		slices.Sort(*v)
 	}
 	at := s.name + " tokens, " + s.label + ": "
@@ -92,11 +93,13 @@ func (s *setting) run(ctx context.Context, e env, r *Result) error {
 	} else {
 		r.add(at+"added, p99", quantile(t.added, 0.99), "ms")
 	}
+	r.add(at+"added, p10", quantile(t.added, 0.1), "ms")
 	r.add(at+"direct, p50", quantile(t.direct, 0.5), "ms")
 	r.add(at+"ratio via tito : direct, p50", quantile(t.via, 0.5)/quantile(t.direct, 0.5), "×")
 	r.add(at+"noise, p50 of its size", quantile(sizes(t.noise), 0.5), "ms")
 	r.add(at+"noise, p99", quantile(t.noise, 0.99), "ms")
-	r.add(at+"processor time of the sidecar a turn, p50", quantile(t.cpu, 0.5), "ms")
+	r.add(at+"processor time of the sidecar, p50", quantile(t.cpu, 0.5), "ms")
+	r.add(at+"processor time of the client of the direct call, p50", quantile(t.spent, 0.5), "ms")
 	r.add(at+"first call, added, p50", quantile(t.first, 0.5), "ms")
 	return nil
 }
@@ -151,10 +154,11 @@ func (s *setting) trajectory(ctx context.Context, e env, url string, t *times) e
 			return err
 		}
 		t.cpu = append(t.cpu, ms(now-used))
-		direct, again, err := c.direct(ctx)
+		direct, again, spent, err := c.direct(ctx)
 		if err != nil {
 			return err
 		}
+		t.spent = append(t.spent, ms(spent))
 		t.via, t.direct = append(t.via, ms(via)), append(t.direct, ms(direct))
 		t.added, t.noise = append(t.added, ms(via-direct)), append(t.noise, ms(again-direct))
 		if err := talk.answer(out, text.next(600)); err != nil {
@@ -176,7 +180,7 @@ func (s *setting) firstCall(ctx context.Context, e env, url string, talk *convo,
 		return err
 	}
 	via := time.Since(begin)
-	direct, _, err := c.direct(ctx)
+	direct, _, _, err := c.direct(ctx)
 	t.first = append(t.first, ms(via-direct))
 	return err
 }
@@ -212,27 +216,27 @@ func (c *connection) call(ctx context.Context, talk *convo) ([]byte, error) {
 	return post(ctx, c.http, c.side.at, talk.request())
 }
 
-// direct sends the prompt of the journal's last turn to the engine, twice.
-func (c *connection) direct(ctx context.Context) (first, second time.Duration, err error) {
+// direct sends the prompt of the journal's last turn to the engine, twice. cpu is this process's time for the second.
+func (c *connection) direct(ctx context.Context) (first, second, cpu time.Duration, err error) {
 	tree, err := openTree(c.path)
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
 	last := trajectory.Seq(tree.Len())
 	turn, prompt := tree.Turn(last), tree.Prompt(last)
 	req := engine.Request{IDs: prompt, MaxTokens: turn.MaxTokens, Sampling: chat.Neutral(), Stops: tree.Header().Stops, Model: "rehearsal", Key: turn.Call}
 	for _, d := range []*time.Duration{&first, &second} {
-		begin := time.Now()
+		begin, used := time.Now(), cpuTime()
 		ids, err := generate(ctx, c.engine, req)
 		if err != nil {
-			return 0, 0, err
+			return 0, 0, 0, err
 		}
-		*d = time.Since(begin)
+		*d, cpu = time.Since(begin), cpuTime()-used
 		if !slices.Equal(ids, turn.Completion) {
-			return 0, 0, fmt.Errorf("turn %d: the engine said other ids when it was asked directly", last)
+			return 0, 0, 0, fmt.Errorf("turn %d: the engine said other ids when it was asked directly", last)
 		}
 	}
-	return first, second, nil
+	return first, second, cpu, nil
 }
 
 func generate(ctx context.Context, e engine.Engine, r engine.Request) (ids []token.ID, err error) {

@@ -88,11 +88,12 @@ func run(ctx context.Context, args []string) error {
 			continue
 		}
 		fmt.Fprintf(os.Stderr, "== %s\n", p.name)
+		before := load()
 		r, err := p.run(ctx, e)
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
-		r.Part = p.name
+		r.Part, r.Load = p.name, [2]string{before, load()}
 		if err := r.save(e.out); err != nil {
 			return err
 		}

@@ -53,7 +53,7 @@ func tokenizerSpeed(ctx context.Context, e env) (Result, error) {
 		{"source code (Go, JavaScript, TypeScript)", []string{".go", ".js", ".ts"}, []string{filepath.Join(e.root, "internal"), filepath.Join(packages, "openai"), filepath.Join(packages, "@google")}},
 		{"prose (Markdown)", []string{".md"}, []string{e.root, packages}},
 	} {
-		texts, err := sources(1500<<10, c.exts, c.dirs...)
+		texts, err := sources(800<<10, c.exts, c.dirs...)
 		if err != nil {
 			return r, err
 		}
