@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"sort"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/tito-rl/tito/internal/token"
@@ -21,7 +22,8 @@ type AddedToken struct {
 // matcher finds added tokens in text: the leftmost, and of several there the longest.
 type matcher struct {
 	nodes  []trieNode
-	starts [256]bool // first bytes of contents
+	starts [256]int32 // nodes of the contents' first bytes; 0 is none
+	only   byte       // the one first byte, where there is just one; else 0
 	tokens []AddedToken
 }
 
@@ -42,7 +44,6 @@ func newMatcher(tokens []AddedToken, spellings []string) *matcher {
 		if s == "" {
 			continue
 		}
-		m.starts[s[0]] = true
 		at := int32(0)
 		for _, b := range []byte(s) {
 			at = m.child(at, b)
@@ -50,6 +51,13 @@ func newMatcher(tokens []AddedToken, spellings []string) *matcher {
 		if m.nodes[at].token < 0 {
 			m.nodes[at].token = int32(i)
 		}
+	}
+	for _, e := range m.nodes[0].edges {
+		m.starts[e.b] = e.to
+		m.only = e.b
+	}
+	if len(m.nodes[0].edges) > 1 {
+		m.only = 0
 	}
 	return m
 }
@@ -69,44 +77,49 @@ func (m *matcher) child(at int32, b byte) int32 {
 	return to
 }
 
-// longest is the longest token whose content starts s, and that content's length.
+// longest is the longest token whose content starts s, which is not empty, and that content's length.
 func (m *matcher) longest(s string) (tok int32, n int) {
 	tok = -1
-	at := int32(0)
-	for i := range len(s) {
-		next := int32(-1)
+	at := m.starts[s[0]]
+	for i := 0; at != 0; {
+		i++
+		if t := m.nodes[at].token; t >= 0 {
+			tok, n = t, i
+		}
+		if i == len(s) {
+			break
+		}
+		next := int32(0)
 		for _, e := range m.nodes[at].edges {
 			if e.b == s[i] {
 				next = e.to
 				break
 			}
 		}
-		if next < 0 {
-			break
-		}
 		at = next
-		if t := m.nodes[at].token; t >= 0 {
-			tok, n = t, i+1
-		}
 	}
 	return tok, n
 }
 
-// each calls body with every stretch of text between added tokens, and added with every one found, in order. cuts are
-// byte offsets, in order, that no match may hold inside. offset is where the stretch begins in text.
-func (m *matcher) each(text string, cuts []int, body func(s string, offset int), added func(token.ID)) {
-	done := 0
-	for at := 0; at < len(text); {
-		if !m.starts[text[at]] {
-			at++
-			continue
-		}
-		for len(cuts) > 0 && cuts[0] <= at {
-			cuts = cuts[1:]
+// found is one match of an added token: the text from start to stop becomes id, and the search goes on at next.
+type found struct {
+	id                token.ID
+	start, stop, next int
+}
+
+// find finds the first match in text from byte at on. done is where the last match's text ended. cuts are byte offsets,
+// in order, that no match may hold inside.
+func (m *matcher) find(text string, at, done int, cuts []int) (found, bool) {
+	for at < len(text) {
+		if at = m.skip(text, at); at == len(text) {
+			break
 		}
 		limit := len(text)
 		if len(cuts) > 0 {
-			limit = cuts[0]
+			i := sort.SearchInts(cuts, at+1)
+			if i < len(cuts) {
+				limit = cuts[i]
+			}
 		}
 		i, n := m.longest(text[at:limit])
 		if i < 0 {
@@ -114,26 +127,35 @@ func (m *matcher) each(text string, cuts []int, body func(s string, offset int),
 			continue
 		}
 		tok := &m.tokens[i]
-		start, stop := at, at+n
-		at = stop
-		if tok.SingleWord && (wordBefore(text[:start]) || wordAfter(text[stop:])) {
+		f := found{tok.ID, at, at + n, at + n}
+		at = f.next
+		if tok.SingleWord && (wordBefore(text[:f.start]) || wordAfter(text[f.stop:])) {
 			continue
 		}
 		if tok.LStrip {
-			start = max(spacesBefore(text[:start]), done)
+			f.start = done + spacesBefore(text[done:max(f.start, done)])
 		}
 		if tok.RStrip {
-			stop = run(text, stop, space)
+			f.stop = run(text, f.stop, space)
 		}
-		if done < start {
-			body(text[done:start], done)
+		f.stop = max(f.stop, done)
+		return f, true
+	}
+	return found{}, false
+}
+
+// skip passes over bytes that begin no content.
+func (m *matcher) skip(text string, at int) int {
+	if m.only != 0 {
+		if i := strings.IndexByte(text[at:], m.only); i >= 0 {
+			return at + i
 		}
-		added(tok.ID)
-		done = max(done, stop)
+		return len(text)
 	}
-	if done < len(text) {
-		body(text[done:], done)
+	for at < len(text) && m.starts[text[at]] == 0 {
+		at++
 	}
+	return at
 }
 
 func wordBefore(s string) bool {

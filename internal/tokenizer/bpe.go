@@ -2,12 +2,13 @@ package tokenizer
 
 import "github.com/tito-rl/tito/internal/token"
 
-// bpe merges the bytes of one piece of text: always the pair of the lowest rank, of several the leftmost.
+// bpe merges the units of one piece of text, its bytes or its code points: always the pair of the lowest rank, of several the leftmost.
 type bpe struct {
 	vocab        *vocab
 	merges       pairs
-	single       [256]uint32 // the id of each byte
-	whole        []uint64    // bit set of the tokens that their own bytes merge into
+	single       [256]uint32 // the id of each byte, in a byte-level vocabulary
+	chars        *chars      // nil in a byte-level vocabulary
+	whole        []uint64    // bit set of the tokens that their own units merge into
 	ignoreMerges bool        // a piece that is a token is that token, whatever the merges say
 }
 
@@ -16,30 +17,77 @@ const (
 	noToken    = ^uint32(0)
 )
 
-// append appends the tokens of one piece.
-func (m *bpe) append(dst []token.ID, piece string) []token.ID {
+// scratch is working memory that the pieces of one text share.
+type scratch struct {
+	units []uint32
+	nodes []node
+	heap  candidates
+}
+
+// append appends the tokens of one piece, which is not empty.
+func (m *bpe) append(dst []token.ID, piece string, w *scratch) []token.ID {
+	if m.chars != nil {
+		return m.appendChars(dst, piece, w)
+	}
 	if len(piece) == 1 {
 		return append(dst, token.ID(m.single[piece[0]]))
 	}
 	if len(piece) <= m.vocab.long {
-		if id, ok := m.vocab.find(piece); ok && (m.ignoreMerges || m.whole[id>>6]>>(id&63)&1 == 1) {
+		if id, ok := m.vocab.find(piece); ok && (m.ignoreMerges || m.isWhole(id)) {
 			return append(dst, token.ID(id))
 		}
 	}
-	if len(piece) <= shortPiece {
-		return m.appendShort(dst, piece)
-	}
-	return m.appendLong(dst, piece)
+	return m.merged(dst, piece, w)
 }
 
-// appendShort keeps the merge of every adjacent pair and looks for the lowest by scanning.
-func (m *bpe) appendShort(dst []token.ID, piece string) []token.ID {
-	var ids [shortPiece]uint32
-	var next [shortPiece]uint64 // next[i] merges ids[i] and ids[i+1]
-	n := len(piece)
-	for i := range n {
-		ids[i] = m.single[piece[i]]
+func (m *bpe) isWhole(id uint32) bool { return m.whole[id>>6]>>(id&63)&1 == 1 }
+
+// appendChars cuts a piece further where no merge reaches over: without a pre-tokenizer a piece is all of a text.
+func (m *bpe) appendChars(dst []token.ID, piece string, w *scratch) []token.ID {
+	if m.ignoreMerges && len(piece) <= m.vocab.long {
+		if id, ok := m.vocab.find(piece); ok {
+			return append(dst, token.ID(id))
+		}
 	}
+	for piece != "" {
+		n := m.chars.word(piece)
+		word := piece[:n]
+		piece = piece[n:]
+		if n <= m.vocab.long {
+			if id, ok := m.vocab.find(word); ok && m.isWhole(id) {
+				dst = append(dst, token.ID(id))
+				continue
+			}
+		}
+		dst = m.merged(dst, word, w)
+	}
+	return dst
+}
+
+// merged appends what the units of a piece merge into.
+func (m *bpe) merged(dst []token.ID, piece string, w *scratch) []token.ID {
+	if len(piece) <= shortPiece {
+		var short [shortPiece]uint32
+		units := m.appendUnits(short[:0], piece)
+		return m.mergeShort(dst, &short, len(units))
+	}
+	w.units = m.appendUnits(w.units[:0], piece)
+	return m.mergeLong(dst, w)
+}
+
+func (m *bpe) appendUnits(dst []uint32, piece string) []uint32 {
+	if m.chars != nil {
+		return m.chars.appendUnits(dst, piece)
+	}
+	for i := range len(piece) {
+		dst = append(dst, m.single[piece[i]])
+	}
+	return dst
+}
+
+// mergeShort keeps the merge of every adjacent pair and looks for the lowest by scanning.
+func (m *bpe) mergeShort(dst []token.ID, ids *[shortPiece]uint32, n int) []token.ID {
+	var next [shortPiece]uint64 // next[i] merges ids[i] and ids[i+1]
 	for i := range n - 1 {
 		next[i] = m.merges.get(ids[i], ids[i+1])
 	}
@@ -86,14 +134,16 @@ func (c candidate) less(d candidate) bool {
 	return c.merge>>32 < d.merge>>32 || c.merge>>32 == d.merge>>32 && c.at < d.at
 }
 
-// appendLong keeps the candidates in a heap, so that its time is n log n.
-func (m *bpe) appendLong(dst []token.ID, piece string) []token.ID {
-	syms := make([]node, len(piece))
-	for i := range syms {
-		syms[i] = node{m.single[piece[i]], int32(i) - 1, int32(i) + 1}
+// mergeLong keeps the candidates in a heap, so that its time is n log n. A piece is shorter than 2^31 bytes.
+func (m *bpe) mergeLong(dst []token.ID, w *scratch) []token.ID {
+	if len(w.units) == 0 {
+		return dst
+	}
+	syms, heap := w.nodes[:0], w.heap[:0]
+	for i, id := range w.units {
+		syms = append(syms, node{id, int32(i) - 1, int32(i) + 1})
 	}
 	syms[len(syms)-1].next = -1
-	heap := make(candidates, 0, len(piece))
 	for i := range len(syms) - 1 {
 		if v := m.merges.get(syms[i].id, syms[i+1].id); v != noMerge {
 			heap = append(heap, candidate{v, int32(i)})
@@ -125,6 +175,7 @@ func (m *bpe) appendLong(dst []token.ID, piece string) []token.ID {
 	for i := int32(0); i >= 0; i = syms[i].next {
 		dst = append(dst, token.ID(syms[i].id))
 	}
+	w.nodes, w.heap = syms, heap
 	return dst
 }
 
@@ -176,10 +227,11 @@ func (h candidates) down(i int) {
 	}
 }
 
-// markWhole finds the tokens that their own bytes merge into; only those may be taken by lookup.
+// markWhole finds the tokens that their own units merge into; only those may be taken by lookup.
 func (m *bpe) markWhole() {
 	m.whole = make([]uint64, len(m.vocab.spans)/64+1)
 	var buf []token.ID
+	var w scratch
 	for _, e := range m.vocab.slots {
 		if e.id1 == 0 {
 			continue
@@ -189,12 +241,7 @@ func (m *bpe) markWhole() {
 		if piece == "" {
 			continue
 		}
-		if len(piece) <= shortPiece {
-			buf = m.appendShort(buf[:0], piece)
-		} else {
-			buf = m.appendLong(buf[:0], piece)
-		}
-		if len(buf) == 1 && buf[0] == token.ID(id) {
+		if buf = m.merged(buf[:0], piece, &w); len(buf) == 1 && buf[0] == token.ID(id) {
 			m.whole[id>>6] |= 1 << (id & 63)
 		}
 	}

@@ -94,11 +94,13 @@ func conversation(r *rand.Rand) string {
 }
 
 // longRuns are where quadratic time and heaps show.
-func longRuns() []string {
+func longRuns(most int) []string {
 	var out []string
 	for _, unit := range []string{"a", " ", "\n", "ab", "=", "0", "é", "日", "\u0301", "\t ", "aA", "-=", "\r\n", "👍", "the", "<", "<think>", "<|im_end|> "} {
 		for _, n := range []int{2, 3, 7, 31, 47, 48, 49, 50, 64, 65, 127, 257, 1000, 5000} {
-			out = append(out, strings.Repeat(unit, n), "x"+strings.Repeat(unit, n)+"y")
+			if n <= most {
+				out = append(out, strings.Repeat(unit, n), "x"+strings.Repeat(unit, n)+"y")
+			}
 		}
 	}
 	return out

@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"slices"
 	"unicode/utf8"
 
@@ -18,7 +19,7 @@ func Load(data []byte) (*Tokenizer, error) {
 		return nil, err
 	}
 	t := &Tokenizer{byContent: map[string]token.ID{}}
-	for _, step := range []func(file) error{t.readRefused, t.readNormalizer, t.readPreTokenizer, t.readModel, t.readAdded} {
+	for _, step := range []func(file) error{t.readRefused, t.readNormalizer, t.readPreTokenizer, t.readModel, t.readAdded, t.readDecoder} {
 		if err := step(f); err != nil {
 			return nil, err
 		}
@@ -85,9 +86,6 @@ func (t *Tokenizer) readRefused(f file) error {
 			return unsupported("%s is set", key)
 		}
 	}
-	if d := f.top["decoder"]; d != nil && typeOf(d) != "ByteLevel" {
-		return unsupported("decoder %s", typeOf(d))
-	}
 	// Post-processors only add special tokens and move offsets, neither of which is asked for here.
 	for _, p := range flatten(f.top["post_processor"], "processors") {
 		switch typeOf(p) {
@@ -125,60 +123,6 @@ func flatten(v any, key string) []any {
 	return out
 }
 
-func (t *Tokenizer) readNormalizer(f file) error {
-	for _, n := range flatten(f.top["normalizer"], "normalizers") {
-		if typeOf(n) != "NFC" {
-			return unsupported("normalizer %s", typeOf(n))
-		}
-		t.nfc = true
-	}
-	return nil
-}
-
-func (t *Tokenizer) readPreTokenizer(f file) error {
-	steps := flatten(f.top["pre_tokenizer"], "pretokenizers")
-	for i, p := range steps {
-		m, _ := p.(map[string]any)
-		switch typeOf(p) {
-		case "Split":
-			s, err := splitOf(m)
-			if err != nil {
-				return err
-			}
-			t.splits = append(t.splits, s)
-		case "ByteLevel":
-			if i != len(steps)-1 {
-				return unsupported("pre_tokenizer: a step after ByteLevel")
-			}
-			if m["add_prefix_space"] != false {
-				return unsupported("pre_tokenizer ByteLevel with add_prefix_space")
-			}
-			if m["use_regex"] != false {
-				t.splits = append(t.splits, gpt2{})
-			}
-			return nil
-		default:
-			return unsupported("pre_tokenizer %s", typeOf(p))
-		}
-	}
-	return unsupported("pre_tokenizer that does not end in ByteLevel")
-}
-
-func splitOf(m map[string]any) (splitter, error) {
-	pattern, _ := m["pattern"].(map[string]any)
-	re, ok := pattern["Regex"].(string)
-	if !ok {
-		return nil, unsupported("pre_tokenizer Split whose pattern is no Regex")
-	}
-	if m["behavior"] != "Isolated" {
-		return nil, unsupported("pre_tokenizer Split with behavior %v", m["behavior"])
-	}
-	if m["invert"] != false && m["invert"] != nil {
-		return nil, unsupported("pre_tokenizer Split with invert")
-	}
-	return splitterOf(re)
-}
-
 func (t *Tokenizer) readModel(f file) error {
 	m := f.model
 	if kind := m["type"]; kind != nil && kind != "BPE" {
@@ -192,11 +136,11 @@ func (t *Tokenizer) readModel(f file) error {
 			return unsupported("model BPE with %s", key)
 		}
 	}
-	if m["byte_fallback"] == true {
-		return unsupported("model BPE with byte_fallback")
-	}
 	t.model.ignoreMerges = m["ignore_merges"] == true
-	if err := t.model.readVocab(f.vocab); err != nil {
+	if err := t.model.readVocab(f.vocab, t.byteLevel); err != nil {
+		return err
+	}
+	if err := t.model.readUnits(m, t.byteLevel); err != nil {
 		return err
 	}
 	if err := t.model.readMerges(f.merges); err != nil {
@@ -206,13 +150,13 @@ func (t *Tokenizer) readModel(f file) error {
 	return nil
 }
 
-func (m *bpe) readVocab(c *cursor) error {
-	v := newVocab(bytes.Count(c.b[c.i:], []byte{':'}))
+func (m *bpe) readVocab(c *cursor, byteLevel bool) error {
+	v := newVocab(bytes.Count(c.b[c.i:], []byte{':'}), byteLevel)
 	v.arena = make([]byte, 0, (len(c.b)-c.i)/3)
 	c.object(func(key []byte) {
 		off := uint32(len(v.arena))
 		plain := true
-		if v.arena, plain = appendUnspelled(v.arena, key); !plain {
+		if v.arena, plain = v.appendBytes(v.arena, key); !plain {
 			if !utf8.Valid(key) {
 				c.fail("an entry of vocab is not UTF-8")
 				return
@@ -233,14 +177,53 @@ func (m *bpe) readVocab(c *cursor) error {
 	if c.err != nil {
 		return c.err
 	}
+	m.vocab = v
+	return nil
+}
+
+// readUnits reads what text is before any merging: bytes, or code points and what stands for those without a token.
+func (m *bpe) readUnits(section map[string]any, byteLevel bool) error {
+	if !byteLevel {
+		return m.readChars(section)
+	}
+	if section["byte_fallback"] == true {
+		return unsupported("model BPE with byte_fallback and a byte-level alphabet")
+	}
 	for b := range m.single {
-		id, ok := v.find(string([]byte{byte(b)}))
+		id, ok := m.vocab.find(string([]byte{byte(b)}))
 		if !ok {
 			return unsupported("vocab without a token for byte 0x%02X", b)
 		}
 		m.single[b] = id
 	}
-	m.vocab = v
+	return nil
+}
+
+func (m *bpe) readChars(section map[string]any) error {
+	c := &chars{fuse: section["fuse_unk"] == true, unk: noToken}
+	if name, ok := section["unk_token"].(string); ok {
+		id, known := m.vocab.find(name)
+		if !known {
+			return bad("unk_token %q is not in vocab", name)
+		}
+		c.unk = id
+	}
+	for b := range c.bytes {
+		c.bytes[b] = noToken
+		if id, ok := m.vocab.find(fmt.Sprintf("<0x%02X>", b)); ok && section["byte_fallback"] == true {
+			c.bytes[b] = id
+		}
+	}
+	for id, s := range m.vocab.spans {
+		if s.n == 0 {
+			continue
+		}
+		b := m.vocab.bytes(uint32(id))
+		if r, n := utf8.DecodeRune(b); n > 0 && n == len(b) {
+			c.set(r, uint32(id))
+		}
+	}
+	m.chars = c
 	return nil
 }
 
@@ -290,6 +273,9 @@ func (m *bpe) readMerges(c *cursor) error {
 	m.merges = newPairs(len(list))
 	for rank, g := range list {
 		m.merges.set(g.a, g.b, uint64(rank)<<32|uint64(g.to))
+	}
+	if m.chars != nil {
+		m.chars.joins = m.joins(list)
 	}
 	return nil
 }

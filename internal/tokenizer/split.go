@@ -1,8 +1,21 @@
 package tokenizer
 
-// A splitter cuts text into the pieces of one Split pre-tokenizer: the matches of its pattern and the gaps between them.
-type splitter interface {
-	split(s string, each func(piece string))
+// A scanner cuts text as one pattern does, or several in sequence: its matches and the gaps between them.
+type scanner interface {
+	// next is the end of the piece at byte at, which is less than len(s). limit is what the call before gave, at first 0.
+	next(s string, at, limit int) (end, newLimit int)
+}
+
+// scanned is a scanner as one pre-tokenizer of several.
+type scanned struct{ scanner }
+
+func (x scanned) split(s string, _ bool, each func(string)) {
+	for at, limit := 0, 0; at < len(s); {
+		var end int
+		end, limit = x.next(s, at, limit)
+		each(s[at:end])
+		at = end
+	}
 }
 
 // The patterns that have a scanner of their own. Another spelling of the same pattern goes to the regex engine.
@@ -13,31 +26,32 @@ const (
 	patternGPT2 = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 )
 
-// splitterOf is the splitter of a pattern.
-func splitterOf(pattern string) (splitter, error) {
+// patternsDeepSeek cut one after the other.
+var patternsDeepSeek = [...]string{
+	`\p{N}{1,3}`,
+	`[一-龥぀-ゟ゠-ヿ]+`,
+	"[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
+}
+
+// scannerOf is the scanner of a pattern, or nil.
+func scannerOf(pattern string) scanner {
 	switch pattern {
 	case patternQwen:
-		return cl100k{digits: 1}, nil
+		return cl100k{digits: 1}
 	case patternCL:
-		return cl100k{digits: 3}, nil
+		return cl100k{digits: 3}
 	case patternO200:
-		return o200k{}, nil
+		return o200k{}
 	}
-	return regexSplitter(pattern)
+	return nil
 }
 
 // cl100k scans patternQwen and patternCL, which differ in how many digits stay together.
 type cl100k struct{ digits int }
 
-func (c cl100k) split(s string, each func(string)) {
-	for at := 0; at < len(s); {
-		end := c.next(s, at)
-		each(s[at:end])
-		at = end
-	}
-}
+func (c cl100k) next(s string, at, _ int) (end, limit int) { return c.end(s, at), 0 }
 
-func (c cl100k) next(s string, at int) int {
+func (c cl100k) end(s string, at int) int {
 	class, n := classAt(s[at:])
 	end := at + n
 	if s[at] == '\'' {
@@ -77,15 +91,9 @@ const (
 	lowerRun = lower | letter | mark // [\p{Ll}\p{Lm}\p{Lo}\p{M}]
 )
 
-func (o o200k) split(s string, each func(string)) {
-	for at := 0; at < len(s); {
-		end := o.next(s, at)
-		each(s[at:end])
-		at = end
-	}
-}
+func (o o200k) next(s string, at, _ int) (end, limit int) { return o.end(s, at), 0 }
 
-func (o200k) next(s string, at int) int {
+func (o200k) end(s string, at int) int {
 	class, n := classAt(s[at:])
 	end := at + n
 	prefix := class&(anyLetter|number) == 0 && s[at] != '\r' && s[at] != '\n'
@@ -167,15 +175,9 @@ func suffix(s string, at int) int {
 // gpt2 scans patternGPT2, which ByteLevel applies itself when use_regex is set.
 type gpt2 struct{}
 
-func (g gpt2) split(s string, each func(string)) {
-	for at := 0; at < len(s); {
-		end := g.next(s, at)
-		each(s[at:end])
-		at = end
-	}
-}
+func (g gpt2) next(s string, at, _ int) (end, limit int) { return g.end(s, at), 0 }
 
-func (gpt2) next(s string, at int) int {
+func (gpt2) end(s string, at int) int {
 	class, n := classAt(s[at:])
 	end := at + n
 	if s[at] == '\'' {

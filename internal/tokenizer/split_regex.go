@@ -10,41 +10,38 @@ import (
 	"github.com/tito-rl/tito/internal/fault"
 )
 
-// regex splits by a pattern that has no scanner of its own: slow, and correct.
+// regex finds the matches of a pattern that has no scanner of its own: slow, and correct.
 type regex struct{ re *regexp2.Regexp }
 
-func regexSplitter(pattern string) (splitter, error) {
+func compileRegex(pattern string) (regex, error) {
 	pinned, err := pinClasses(pattern)
 	if err != nil {
-		return nil, err
+		return regex{}, err
 	}
 	re, err := regexp2.Compile(pinned)
 	if err != nil {
-		return nil, fault.New(fault.UnsupportedTokenizer, "pre-tokenizer pattern %q: %v", pattern, err)
+		return regex{}, fault.New(fault.UnsupportedTokenizer, "tokenizer.json: pattern %q: %v", pattern, err)
 	}
 	return regex{re}, nil
 }
 
-func (x regex) split(s string, each func(string)) {
+func (x regex) find(s string, each func(start, end int)) {
 	runes := []rune(s)
-	at, rest := 0, s // runes cut so far, and what is left
-	cut := func(end int) {
-		n := 0
+	at, pos := 0, 0 // runes passed, and the bytes that they take
+	pass := func(end int) int {
 		for ; at < end; at++ {
-			n += width(rest[n:], runes[at])
+			pos += width(s[pos:], runes[at])
 		}
-		if n > 0 {
-			each(rest[:n])
-			rest = rest[n:]
-		}
+		return pos
 	}
 	m, err := x.re.FindRunesMatch(runes)
-	for err == nil && m != nil {
-		cut(m.RuneIndex)
-		cut(m.RuneIndex + m.RuneLength)
+	for err == nil && m != nil { // an error is a timeout, and none is set
+		start := pass(m.RuneIndex)
+		if end := pass(m.RuneIndex + m.RuneLength); end > start {
+			each(start, end)
+		}
 		m, err = x.re.FindNextMatch(m)
 	}
-	cut(len(runes)) // an error is a timeout, and none is set
 }
 
 // width is the bytes of r at the start of s: a byte that is not UTF-8 was read as one U+FFFD.
@@ -86,7 +83,7 @@ func pinClasses(pattern string) (string, error) {
 				name, rest, ok := strings.Cut(strings.TrimPrefix(pattern[i+1:], "{"), "}")
 				set := propertySet(name)
 				if !ok || set == nil || e == 'P' && inside {
-					return "", fault.New(fault.UnsupportedTokenizer, `pre-tokenizer pattern %q: class \%c{%s}`, pattern, e, name)
+					return "", fault.New(fault.UnsupportedTokenizer, `tokenizer.json: pattern %q: class \%c{%s}`, pattern, e, name)
 				}
 				switch {
 				case inside:
@@ -99,7 +96,7 @@ func pinClasses(pattern string) (string, error) {
 				i = len(pattern) - len(rest) - 1
 				continue
 			case 'w', 'W', 'd', 'D', 'b', 'B', 'h', 'H', 'X', 'R', 'K', 'G':
-				return "", fault.New(fault.UnsupportedTokenizer, `pre-tokenizer pattern %q: \%c`, pattern, e)
+				return "", fault.New(fault.UnsupportedTokenizer, `tokenizer.json: pattern %q: \%c`, pattern, e)
 			}
 			out.WriteByte('\\')
 		}

@@ -18,9 +18,12 @@ type Tokenizer struct {
 	byContent  map[string]token.ID
 	raw        *matcher // tokens matched in the text as it is; nil for none
 	normalized *matcher // tokens matched in the normalised text; nil for none
-	nfc        bool
+	forms      []normalizer
 	splits     []splitter
+	scan       scanner // does all that splits do; nil where there is none that can
+	byteLevel  bool    // text is merged from its bytes, else from its code points
 	model      bpe
+	shown      *shown // nil for a byte-level vocabulary
 }
 
 // Encode is Hugging Face's encode(text, add_special_tokens=False): added tokens found in the text match. A byte of text
@@ -55,25 +58,58 @@ func (t *Tokenizer) EncodeMarked(text string, mark rune) []token.ID {
 }
 
 // EncodeBody is Encode with no added token matched at all.
-func (t *Tokenizer) EncodeBody(text string) []token.ID { return t.body(nil, t.normalize(text)) }
+func (t *Tokenizer) EncodeBody(text string) []token.ID {
+	var w scratch
+	return t.body(nil, t.normalize(text), true, &w)
+}
 
 func (t *Tokenizer) encode(dst []token.ID, text string, cuts []int) []token.ID {
-	add := func(id token.ID) { dst = append(dst, id) }
-	inNormalized := func(s string, offset int) {
-		form := t.normalize(s)
-		if t.normalized == nil {
-			dst = t.body(dst, form)
-			return
+	var w scratch
+	done := 0
+	if t.raw != nil {
+		for at := 0; ; {
+			f, ok := t.raw.find(text, at, done, cuts)
+			if !ok {
+				break
+			}
+			if done < f.start {
+				dst = t.between(dst, text, done, f.start, cuts, &w)
+			}
+			dst = append(dst, f.id)
+			at, done = f.next, f.stop
 		}
-		t.normalized.each(form, t.movedCuts(cuts, s, offset, form), func(s string, _ int) { dst = t.body(dst, s) }, add)
 	}
-	if t.raw == nil {
-		if text != "" {
-			inNormalized(text, 0)
+	if done < len(text) {
+		dst = t.between(dst, text, done, len(text), cuts, &w)
+	}
+	return dst
+}
+
+// between appends the tokens of a stretch of text without raw added tokens.
+func (t *Tokenizer) between(dst []token.ID, text string, from, to int, cuts []int, w *scratch) []token.ID {
+	s := text[from:to]
+	form := t.normalize(s)
+	if t.normalized == nil {
+		return t.body(dst, form, from == 0, w)
+	}
+	if len(cuts) > 0 {
+		cuts = t.movedCuts(cuts, s, from, form)
+	}
+	done := 0
+	for at := 0; ; {
+		f, ok := t.normalized.find(form, at, done, cuts)
+		if !ok {
+			break
 		}
-		return dst
+		if done < f.start {
+			dst = t.body(dst, form[done:f.start], from == 0 && done == 0, w)
+		}
+		dst = append(dst, f.id)
+		at, done = f.next, f.stop
 	}
-	t.raw.each(text, cuts, inNormalized, add)
+	if done < len(form) {
+		dst = t.body(dst, form[done:], from == 0 && done == 0, w)
+	}
 	return dst
 }
 
@@ -92,24 +128,38 @@ func (t *Tokenizer) movedCuts(cuts []int, s string, offset int, form string) []i
 }
 
 func (t *Tokenizer) normalize(s string) string {
-	if t.nfc {
-		return nfc(s)
+	for _, f := range t.forms {
+		s = f.normal(s)
 	}
 	return s
 }
 
-// body appends the tokens of normalised text between added tokens.
-func (t *Tokenizer) body(dst []token.ID, s string) []token.ID {
-	t.pieces(s, func(piece string) { dst = t.model.append(dst, piece) })
+// body appends the tokens of normalised text between added tokens. first is whether it begins the whole text.
+func (t *Tokenizer) body(dst []token.ID, s string, first bool, w *scratch) []token.ID {
+	if t.scan != nil {
+		for at, limit := 0, 0; at < len(s); {
+			var end int
+			end, limit = t.scan.next(s, at, limit)
+			dst = t.model.append(dst, s[at:end], w)
+			at = end
+		}
+		return dst
+	}
+	return t.bodyInSteps(dst, s, first)
+}
+
+func (t *Tokenizer) bodyInSteps(dst []token.ID, s string, first bool) []token.ID {
+	var w scratch
+	t.pieces(s, first, func(piece string) { dst = t.model.append(dst, piece, &w) })
 	return dst
 }
 
 // pieces calls each with the stretches of s that are merged on their own. A pre-tokenizer cuts the pieces of the one
 // before it.
-func (t *Tokenizer) pieces(s string, each func(string)) {
-	for _, sp := range slices.Backward(t.splits) {
+func (t *Tokenizer) pieces(s string, first bool, each func(string)) {
+	for i, sp := range slices.Backward(t.splits) {
 		next := each
-		each = func(piece string) { sp.split(piece, next) }
+		each = func(piece string) { sp.split(piece, first && i == 0, next) }
 	}
 	if s != "" {
 		each(s)
@@ -119,27 +169,35 @@ func (t *Tokenizer) pieces(s string, each func(string)) {
 // Pieces are the stretches of text, normalised, that are merged each on its own where no added token matches.
 func (t *Tokenizer) Pieces(text string) []string {
 	var out []string
-	t.pieces(t.normalize(text), func(piece string) { out = append(out, piece) })
+	t.pieces(t.normalize(text), true, func(piece string) { out = append(out, piece) })
 	return out
 }
 
-// Decode gives the bytes that ids stand for, special tokens included. They need not be valid UTF-8; see [Decoder]. Ids
-// outside the vocabulary give nothing.
+// Decode gives the bytes that ids stand for as a text of their own, special tokens included. They need not be valid
+// UTF-8; see [Decoder]. Ids outside the vocabulary give nothing. Some vocabularies read the start of a text otherwise
+// than its inside, mostly without its first space; [Tokenizer.Bytes] gives the inside.
 func (t *Tokenizer) Decode(ids []token.ID) []byte {
 	var out []byte
+	var at start
 	for _, id := range ids {
-		b, _ := t.Bytes(id)
-		out = append(out, b...)
+		if t.known(id) {
+			out = t.appendShown(out, uint32(id), &at)
+		}
 	}
 	return out
 }
 
-// Bytes gives the bytes of one id; the caller must not change them. It is false for an id outside the vocabulary.
+func (t *Tokenizer) known(id token.ID) bool {
+	return int(id) < len(t.model.vocab.spans) && t.model.vocab.spans[id].n != 0
+}
+
+// Bytes gives the bytes of one id inside a text; the caller must not change them. It is false for an id outside the
+// vocabulary.
 func (t *Tokenizer) Bytes(id token.ID) ([]byte, bool) {
-	if int(id) >= len(t.model.vocab.spans) || t.model.vocab.spans[id].n == 0 {
+	if !t.known(id) {
 		return nil, false
 	}
-	return t.model.vocab.bytes(uint32(id)), true
+	return t.bytes(uint32(id)), true
 }
 
 // Lookup finds the id of a token: an added token by its content, else an entry of the vocabulary as the file spells it.
@@ -165,6 +223,7 @@ func (t *Tokenizer) NewDecoder() *Decoder { return &Decoder{t: t} }
 // It is not safe for concurrent use.
 type Decoder struct {
 	t    *Tokenizer
+	at   start
 	held []byte // at most three bytes between calls
 }
 
@@ -172,8 +231,9 @@ type Decoder struct {
 func (d *Decoder) Add(ids ...token.ID) string {
 	b := d.held
 	for _, id := range ids {
-		more, _ := d.t.Bytes(id)
-		b = append(b, more...)
+		if d.t.known(id) {
+			b = d.t.appendShown(b, uint32(id), &d.at)
+		}
 	}
 	text, rest := validUTF8(b)
 	d.held = append(d.held[:0], rest...)
@@ -182,6 +242,7 @@ func (d *Decoder) Add(ids ...token.ID) string {
 
 // Done ends the text: what is still held back is incomplete and becomes U+FFFD. The decoder may be used again.
 func (d *Decoder) Done() string {
+	d.at = start{}
 	if len(d.held) == 0 {
 		return ""
 	}

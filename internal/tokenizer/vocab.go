@@ -17,9 +17,11 @@ const present = 1 << 31
 
 // vocab holds the bytes of every token and finds tokens by their bytes.
 //
-// A vocabulary writes bytes in the byte-level alphabet, one printable code point a byte. Entries that are written
-// otherwise cannot come out of merging; they are kept in odd, by their spelling.
+// A byte-level vocabulary writes bytes in an alphabet of its own, one printable code point a byte. Entries that are
+// written otherwise cannot come out of merging; they are kept in odd, by their spelling. Other vocabularies are plain text.
 type vocab struct {
+	byteLevel bool
+
 	arena []byte
 	spans []span
 	slots []slot // open addressing, linear probing; a power of two
@@ -29,10 +31,12 @@ type vocab struct {
 
 type slot struct{ hash, id1 uint32 } // id1 is 1 + id; 0 is an empty slot
 
-func newVocab(n int) *vocab {
-	size := 1 << bits.Len(uint(n+n/2+16))
-	return &vocab{slots: make([]slot, size), odd: map[string]token.ID{}}
+func newVocab(n int, byteLevel bool) *vocab {
+	return &vocab{byteLevel: byteLevel, slots: make([]slot, tableSize(n)), odd: map[string]token.ID{}}
 }
+
+// tableSize is a power of two with room for n entries.
+func tableSize(n int) int { return 1 << bits.Len(uint(n+n/2+16)) }
 
 // place gives id the bytes from off to the end of the arena; false if the id is taken.
 func (v *vocab) place(off, id uint32) bool {
@@ -96,13 +100,21 @@ func (v *vocab) find(s string) (uint32, bool) {
 
 // spelled is the id of an entry as the file writes it. buf is scratch space, given back grown.
 func (v *vocab) spelled(s []byte, buf []byte) (uint32, []byte, bool) {
-	buf, ok := appendUnspelled(buf[:0], s)
+	buf, ok := v.appendBytes(buf[:0], s)
 	if !ok {
 		id, found := v.odd[string(s)]
 		return uint32(id), buf, found
 	}
 	id, found := v.find(string(buf))
 	return id, buf, found
+}
+
+// appendBytes appends the bytes of an entry that is written as s; false where it is none of the byte-level alphabet.
+func (v *vocab) appendBytes(dst, s []byte) ([]byte, bool) {
+	if v.byteLevel {
+		return appendUnspelled(dst, s)
+	}
+	return append(dst, s...), utf8.Valid(s)
 }
 
 func hashString(s string) uint32 {
@@ -175,7 +187,7 @@ type pair struct{ key, merge uint64 }
 const noMerge = ^uint64(0)
 
 func newPairs(n int) pairs {
-	s := make([]pair, 1<<bits.Len(uint(n+n/2+16)))
+	s := make([]pair, tableSize(n))
 	for i := range s {
 		s[i].merge = noMerge
 	}
