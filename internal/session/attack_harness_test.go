@@ -95,7 +95,7 @@ func (a *agent) ask(x *attack) {
 	if a.tries > 0 && x.chance(1, 2) {
 		e.RetryCount = a.tries
 	}
-	if len(x.s.works) == 0 && x.chance(1, 3) {
+	if len(x.s.works) == 0 && x.chance(1, 6) {
 		x.sameFromTheFile(e)
 	}
 	a.reply, a.waiting, a.call = nil, true, x.s.Next()
