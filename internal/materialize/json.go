@@ -89,6 +89,9 @@ func (t TurnSpan) appendJSON(b []byte) []byte {
 	if t.Why != "" {
 		b = appendKey(append(b, ','), "why", t.Why)
 	}
+	if t.Truncated {
+		b = append(b, `,"truncated_support":true`...)
+	}
 	return append(b, '}')
 }
 

@@ -52,7 +52,9 @@ type TurnSpan struct {
 	Reason  string
 	Sampled int // ids of the whole completion
 	Trains  bool
-	Why     string // where it does not train: a reason of the ledger, or shared (it trains in another segment)
+	// Truncated says that its sampling settings kept some ids from being sampled.
+	Truncated bool
+	Why       string // where it does not train: a reason of the ledger, or shared (it trains in another segment)
 }
 
 // WhyShared marks a turn that trains in another segment of its run.

@@ -180,7 +180,7 @@ func (p *plan) segment(i int) (Segment, error) {
 			return s, fault.New(fault.SessionInvariant, "turn %d: its prompt is not what stands before it in its segment", n.Seq)
 		}
 		span := TurnSpan{Span: token.Span{Start: n.start, End: n.start + kept}, Turn: n.Seq, Kind: n.cont.Kind, Reason: n.cont.Reason,
-			Sampled: len(n.Completion), Trains: n.owner == i && n.fate.Kind == trajectory.FateTrained}
+			Sampled: len(n.Completion), Trains: n.owner == i && n.fate.Kind == trajectory.FateTrained, Truncated: n.TruncatedSupport()}
 		switch {
 		case span.Trains:
 			if n.LogprobState() != trajectory.LogprobOK {

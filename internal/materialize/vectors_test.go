@@ -53,6 +53,7 @@ type fact struct {
 	Started     int64            `json:"started"`
 	Ended       int64            `json:"ended"`
 	Temperature *float64         `json:"temperature"`
+	TopP        *float64         `json:"top_p"`
 	Processed   *bool            `json:"processed"`
 	Session     string           `json:"session"`
 	ParentOf    string           `json:"parent_session"`
@@ -75,6 +76,9 @@ func (f fact) add(tree *trajectory.Tree) error {
 	}
 	if f.Temperature != nil {
 		n.Sampling.Temperature = *f.Temperature
+	}
+	if f.TopP != nil {
+		n.Sampling.TopP = *f.TopP
 	}
 	if f.Processed != nil {
 		n.Processed = *f.Processed

@@ -115,6 +115,13 @@ func (n *Turn) LogprobState() LogprobState {
 	return LogprobsOf(n.Logprobs, len(n.Completion))
 }
 
+// TruncatedSupport is whether the settings kept some ids from being sampled, so that other weights may give ids a probability
+// that these could not.
+func (n *Turn) TruncatedSupport() bool {
+	s := n.Sampling
+	return s.TopP != 1 && s.TopP != 0 || s.TopK > 0 || s.MinP != 0
+}
+
 func neutral(n *Turn) bool {
 	s := n.Sampling
 	return s.Temperature == 1 && (s.TopP == 1 || s.TopP == 0) && s.TopK <= 0 && s.MinP == 0 &&

@@ -42,6 +42,7 @@ type span struct {
 	End     *int  `json:"end"`
 	Sampled *int  `json:"sampled"`
 	Trains  *bool `json:"trains"`
+	Cut     bool  `json:"truncated_support"`
 }
 
 type stretch struct {
@@ -192,6 +193,9 @@ func (v *verifier) compareTurns(i int, got *rows, s *sample) error {
 			return v.fail(t.Seq, i, "segment %d has turn %d in its place", i, g.Turn)
 		case differs(g.Start, start), differs(g.End, end), differs(g.Sampled, len(t.Completion)), g.Trains != nil && *g.Trains != trains:
 			return v.fail(t.Seq, i, "segment %d: it stands at %d to %d of %d sampled ids, trains: %v", i, start, end, len(t.Completion), trains)
+		}
+		if c := t.Sampling; got.Turns[k].Trains != nil && got.Turns[k].Cut != (c.TopK > 0 || c.MinP != 0 || c.TopP != 0 && c.TopP != 1) {
+			return v.fail(t.Seq, i, "segment %d: truncated support is said to be %v", i, got.Turns[k].Cut)
 		}
 		for _, p := range t.Versions {
 			if at := (stretch{start + p.Start, min(start+p.End, end), p.Version}); at.Start < at.End {
