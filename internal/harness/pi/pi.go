@@ -25,7 +25,7 @@ const Pinned = "1.6.0"
 
 const (
 	modules  = "/harness/pi/node_modules" // where Home's packages are seen in the sandbox
-	agentDir = "/tmp/pi-agent"        // Pi's own settings and sessions
+	agentDir = "/tmp/pi-agent"            // Pi's own settings and sessions
 	packageN = "@earendil-works/pi-coding-agent"
 
 	defaultContext   = 32768
