@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/tito-rl/tito/internal/artifact"
-	"github.com/tito-rl/tito/internal/model"
 )
 
 // artifactSize weighs the journal of a long trajectory, and times its end.
@@ -52,7 +51,7 @@ func weigh(ctx context.Context, e env, dir, label string, tokens int, r *Result)
 	if err != nil {
 		return err
 	}
-	if err := converse(ctx, m, at, text, tokens); err != nil {
+	if err := converse(ctx, at, text, tokens); err != nil {
 		return err
 	}
 	begin := time.Now()
@@ -88,7 +87,7 @@ func weigh(ctx context.Context, e env, dir, label string, tokens int, r *Result)
 }
 
 // converse plays until the trajectory holds so many ids.
-func converse(ctx context.Context, _ *model.Model, at endpoint, text *reader, tokens int) error {
+func converse(ctx context.Context, at endpoint, text *reader, tokens int) error {
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
 	talk := newConvo("Read this project and say what it does.")

@@ -12,10 +12,7 @@ import (
 )
 
 // convo is a harness's side of a conversation: the request body grows by the answer as it came, and a tool's result.
-type convo struct {
-	body []byte // up to and without the end of the list of messages
-	id   string // of the call to be answered
-}
+type convo struct{ body []byte } // up to and without the end of the list of messages
 
 const (
 	bodyOpen  = `{"model":"policy","stream":false,"tools":[` + toolsJSON + `],"messages":[`

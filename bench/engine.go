@@ -74,7 +74,7 @@ func serveEngine(ctx context.Context, args []string) error {
 	}
 	fmt.Fprintf(os.Stdout, "http://%s\n", l.Addr())
 	s := &http.Server{Handler: e.Handler(), ReadHeaderTimeout: time.Minute}
-	context.AfterFunc(ctx, func() { s.Close() })
+	context.AfterFunc(ctx, func() { _ = s.Close() })
 	if err := s.Serve(l); ctx.Err() == nil {
 		return err
 	}

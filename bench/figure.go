@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -75,8 +76,10 @@ func (r *Result) save(out string) error {
 
 // significant keeps three digits: more would be noise.
 func significant(v float64) float64 {
-	var out float64
-	fmt.Sscanf(fmt.Sprintf("%.3g", v), "%g", &out)
+	out, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64)
+	if err != nil {
+		return v
+	}
 	return out
 }
 

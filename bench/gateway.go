@@ -26,7 +26,7 @@ import (
 // served is one host in this process, behind a listener on loopback.
 type served struct {
 	host *host.Host
-	http *http.Server
+	http *host.Server
 	url  string
 	dir  string
 	n    atomic.Int64
@@ -49,14 +49,13 @@ func serve(ctx context.Context, m *model.Model, e engine.Engine) (*served, error
 		Model: m, Engine: e, Info: info, Dialects: []dialect.Dialect{chatcompletions.Dialect{}},
 		Journals: store.NewDir(dir, store.Process), Durability: store.Process, Writer: "bench",
 	})}
-	s.http = &http.Server{Handler: s.host.Handler(), ReadHeaderTimeout: time.Minute}
-	go s.http.Serve(l)
+	s.http = host.Serve(l, s.host.Handler())
 	return s, nil
 }
 
 func (s *served) close() {
 	_ = s.host.Close(context.Background(), "done")
-	_ = s.http.Close()
+	_ = s.http.Close(context.Background())
 	_ = os.RemoveAll(s.dir)
 }
 

@@ -69,7 +69,7 @@ func compareTokenizers(ctx context.Context, e env, name string, texts []string, 
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	path := func(n string) string { return filepath.Join(dir, n) }
 	docs, size := []byte{'['}, 0
 	for i, t := range texts {
@@ -246,7 +246,7 @@ func compareTemplates(ctx context.Context, e env, src string, vars []byte) (us, 
 	if err != nil {
 		return 0, 0, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	source, variables, out := filepath.Join(dir, "template"), filepath.Join(dir, "variables"), filepath.Join(dir, "out")
 	if err := errors.Join(os.WriteFile(source, []byte(src), 0o644), os.WriteFile(variables, vars, 0o644)); err != nil {
 		return 0, 0, err
