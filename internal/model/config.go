@@ -151,16 +151,24 @@ func (d directory) checkEnds(c config, m *Model) error {
 	if err != nil {
 		return err
 	}
-	eos, _ := g.Get("eos_token_id")
-	ids := eos.Elems()
-	if eos.Kind() == ojson.Number {
-		ids = []ojson.Value{eos}
-	}
-	for _, v := range ids {
-		id, err := strconv.ParseUint(v.Num(), 10, 32)
-		if err != nil || !slices.Contains(m.Stops, token.ID(id)) {
+	for _, v := range eosIDs(g) {
+		if id, err := tokenID(v); err != nil || !slices.Contains(m.Stops, id) {
 			return fault.New(fault.BadModel, "%s: eos_token_id %s of %s ends no reply of format %s", d.where, v.Raw(), generationFile, m.Info.Family)
 		}
 	}
 	return nil
+}
+
+// eosIDs are the ids at which a generation_config.json ends a completion: one, or a list.
+func eosIDs(generation ojson.Value) []ojson.Value {
+	eos, _ := generation.Get("eos_token_id")
+	if eos.Kind() == ojson.Number {
+		return []ojson.Value{eos}
+	}
+	return eos.Elems()
+}
+
+func tokenID(v ojson.Value) (token.ID, error) {
+	id, err := strconv.ParseUint(v.Num(), 10, 32)
+	return token.ID(id), err
 }

@@ -50,18 +50,37 @@ type Model struct {
 // read; fault.BadModel where it lacks a file or its files disagree; else the code of the part that is wrong
 // (fault.BadTokenizer, fault.UnsupportedTokenizer, fault.BadTemplate, fault.UnknownFamily).
 func Load(dir string) (*Model, error) {
+	d, name, err := open(dir)
+	if err != nil {
+		return nil, err
+	}
+	return read(d, name)
+}
+
+// LoadTokenizer reads the tokenizer in a directory, which needs no chat template. Errors are those of [Load].
+func LoadTokenizer(dir string) (*tokenizer.Tokenizer, error) {
+	d, _, err := open(dir)
+	if err != nil {
+		return nil, err
+	}
+	tok, _, _, err := d.tokenizer()
+	return tok, err
+}
+
+// open finds a directory and its base name.
+func open(dir string) (directory, string, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
-		return nil, missing(err, "model directory %s", dir).WithFix("--model takes a directory with %s, or %q", tokenizerFile, BuiltinName)
+		return directory{}, "", missing(err, "model directory %s", dir).WithFix("--model takes a directory with %s, or %q", tokenizerFile, BuiltinName)
 	}
 	if !info.IsDir() {
-		return nil, fault.New(fault.FileMissing, "%s is a file", dir).WithFix("--model takes the directory that holds it")
+		return directory{}, "", fault.New(fault.FileMissing, "%s is a file", dir).WithFix("--model takes the directory that holds it")
 	}
 	name := filepath.Base(dir)
 	if abs, err := filepath.Abs(dir); err == nil {
 		name = filepath.Base(abs)
 	}
-	return read(os.DirFS(dir), dir, name)
+	return directory{os.DirFS(dir), dir}, name, nil
 }
 
 // Builtin is the model that the binary carries. It is made once.
@@ -69,12 +88,17 @@ func Builtin() (*Model, error) { return loadBuiltin() }
 
 // loadBuiltin holds an immutable value, made on first use.
 var loadBuiltin = sync.OnceValues(func() (*Model, error) {
-	bundle, err := fs.Sub(builtin.Bundle, "bundle")
+	d, err := bundled()
 	if err != nil {
-		return nil, fault.Wrap(fault.InternalError, err, "built-in model")
+		return nil, err
 	}
-	return read(bundle, "the built-in model", BuiltinName)
+	return read(d, BuiltinName)
 })
+
+func bundled() (directory, error) {
+	bundle, err := fs.Sub(builtin.Bundle, "bundle")
+	return directory{bundle, "the built-in model"}, fault.Wrap(fault.InternalError, err, "built-in model")
+}
 
 func missing(err error, format string, args ...any) *fault.Error {
 	e := fault.New(fault.FileMissing, format, args...)
@@ -122,25 +146,33 @@ func (d directory) lacks(what string) error {
 	return fault.New(fault.BadModel, "%s has no %s; %s", d.where, what, has)
 }
 
-func read(fsys fs.FS, where, name string) (*Model, error) {
-	d := directory{fsys, where}
+// tokenizer reads the tokenizer, and gives the bytes of its file and the configuration that it agrees with.
+func (d directory) tokenizer() (*tokenizer.Tokenizer, []byte, config, error) {
 	data, err := d.read(tokenizerFile)
-	if err != nil {
-		return nil, err
+	if err == nil && data == nil {
+		err = d.lacks(tokenizerFile)
 	}
-	if data == nil {
-		return nil, d.lacks(tokenizerFile)
+	if err != nil {
+		return nil, nil, config{}, err
 	}
 	tok, err := tokenizer.Load(data)
 	if err != nil {
-		return nil, fault.Wrap(fault.BadTokenizer, err, "%s", where)
+		return nil, nil, config{}, fault.Wrap(fault.BadTokenizer, err, "%s", d.where)
 	}
 	cfg, err := d.config()
 	if err != nil {
-		return nil, err
+		return nil, nil, config{}, err
 	}
 	if err := cfg.check(tok); err != nil {
-		return nil, fault.Wrap(fault.BadModel, err, "%s", where)
+		return nil, nil, config{}, fault.Wrap(fault.BadModel, err, "%s", d.where)
+	}
+	return tok, data, cfg, nil
+}
+
+func read(d directory, name string) (*Model, error) {
+	tok, data, cfg, err := d.tokenizer()
+	if err != nil {
+		return nil, err
 	}
 	src, err := d.template(cfg)
 	if err != nil {
@@ -148,11 +180,11 @@ func read(fsys fs.FS, where, name string) (*Model, error) {
 	}
 	tpl, err := template.Compile(src)
 	if err != nil {
-		return nil, fault.Wrap(fault.BadTemplate, err, "%s", where)
+		return nil, fault.Wrap(fault.BadTemplate, err, "%s", d.where)
 	}
 	fam, err := all.New(tok, tpl, family.Options{Tokens: cfg.tokens})
 	if err != nil {
-		return nil, fault.Wrap(fault.UnknownFamily, err, "%s", where)
+		return nil, fault.Wrap(fault.UnknownFamily, err, "%s", d.where)
 	}
 	m := &Model{
 		Name: name, Tokenizer: tok, Template: tpl, Family: fam, VocabSize: tok.VocabSize(),
