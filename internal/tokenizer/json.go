@@ -11,17 +11,18 @@ import (
 // cursor reads JSON in place. A tokenizer.json holds hundreds of thousands of short strings, so vocabulary and merges are
 // read straight from the bytes; the few small sections become trees. The first error sticks, and ends every loop.
 type cursor struct {
-	b   []byte
-	i   int
-	buf []byte // of the last string that had escapes
-	err error
+	b    []byte
+	i    int
+	buf  []byte // of the last string that had escapes
+	name string // of the file, in messages
+	err  error
 }
 
 const maxDepth = 64
 
 func (c *cursor) fail(format string, args ...any) {
 	if c.err == nil {
-		c.err = fault.New(fault.BadTokenizer, "tokenizer.json, byte "+strconv.Itoa(c.i)+": "+format, args...)
+		c.err = fault.New(fault.BadTokenizer, c.name+", byte "+strconv.Itoa(c.i)+": "+format, args...)
 	}
 	c.i = len(c.b)
 }
@@ -204,7 +205,7 @@ func (c *cursor) skip() *cursor {
 	if c.err != nil {
 		return nil
 	}
-	return &cursor{b: c.b[:c.i], i: start}
+	return &cursor{b: c.b[:c.i], i: start, name: c.name}
 }
 
 // value is a JSON value: nil, bool, float64, string, []any or map[string]any. Without keep it is only checked.

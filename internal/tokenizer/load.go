@@ -35,7 +35,7 @@ type file struct {
 
 func sections(data []byte) (file, error) {
 	f := file{top: map[string]any{}, model: map[string]any{}}
-	c := &cursor{b: bytes.TrimPrefix(data, []byte("\xEF\xBB\xBF"))}
+	c := &cursor{b: bytes.TrimPrefix(data, []byte("\xEF\xBB\xBF")), name: "tokenizer.json"}
 	once := func(m map[string]any, key []byte) string {
 		if _, twice := m[string(key)]; twice {
 			c.fail("key %q comes twice", key)

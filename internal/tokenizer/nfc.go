@@ -85,15 +85,15 @@ func hasLongRun(s string) bool {
 	return false
 }
 
-// ranked is a code point with its canonical combining class.
-type ranked struct {
+// composing is a code point with its canonical combining class.
+type composing struct {
 	r   rune
 	ccc uint8
 }
 
 // appendComposed is the definition of form C, step by step: decompose, order the marks, compose.
 func appendComposed(dst []byte, s string) []byte {
-	var run []ranked
+	var run []composing
 	flush := func() {
 		for _, m := range compose(run) {
 			dst = utf8.AppendRune(dst, m.r)
@@ -115,7 +115,7 @@ func appendComposed(dst []byte, s string) []byte {
 		}
 		for len(dec) > 0 {
 			r, k := utf8.DecodeRune(dec)
-			run = append(run, ranked{r, norm.NFC.Properties(dec).CCC()})
+			run = append(run, composing{r, norm.NFC.Properties(dec).CCC()})
 			dec = dec[k:]
 		}
 		i += n
@@ -125,7 +125,7 @@ func appendComposed(dst []byte, s string) []byte {
 }
 
 // compose orders and composes a decomposed text in place.
-func compose(text []ranked) []ranked {
+func compose(text []composing) []composing {
 	for i := 0; i < len(text); {
 		if text[i].ccc == 0 {
 			i++
@@ -135,7 +135,7 @@ func compose(text []ranked) []ranked {
 		for end < len(text) && text[end].ccc != 0 {
 			end++
 		}
-		slices.SortStableFunc(text[i:end], func(a, b ranked) int { return int(a.ccc) - int(b.ccc) })
+		slices.SortStableFunc(text[i:end], func(a, b composing) int { return int(a.ccc) - int(b.ccc) })
 		i = end
 	}
 	out := text[:0]

@@ -286,6 +286,62 @@ func TestE2ERecordedIdsAreTheReferences(t *testing.T) {
 	}
 }
 
+// checkRecorded compares goldens with what the reference says now, or writes them anew with -rewrite.
+func checkRecorded(t *testing.T, path string, kinds map[string][]golden) {
+	t.Helper()
+	var out bytes.Buffer
+	out.WriteString("{")
+	for i, name := range slices.Sorted(maps.Keys(kinds)) {
+		if i > 0 {
+			out.WriteString(",")
+		}
+		fmt.Fprintf(&out, "\n%q: [", name)
+		for k, g := range kinds[name] {
+			line, err := json.Marshal(g)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if k > 0 {
+				out.WriteString(",")
+			}
+			out.WriteString("\n")
+			out.Write(line)
+		}
+		out.WriteString("]")
+	}
+	out.WriteString("\n}\n")
+	if *rewrite {
+		if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	have, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(have, out.Bytes()) {
+		t.Errorf("%s differs from the reference's ids; write it anew with -rewrite", path)
+	}
+}
+
+func TestE2ERecordedKindsAreTheReferences(t *testing.T) {
+	var jobs []job
+	names := slices.Sorted(maps.Keys(variants))
+	for i, name := range names {
+		model := filepath.Join(t.TempDir(), "tokenizer.json")
+		if err := os.WriteFile(model, variant(t, variants[name]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		jobs = append(jobs, job{Model: model, texts: goldenTexts(uint64(i))})
+	}
+	kinds := map[string][]golden{}
+	ask(t, "Python0.22.2", jobs, func(j, i int, a answer) {
+		kinds[names[j]] = append(kinds[names[j]], golden{jobs[j].texts[i], a.ids})
+	})
+	checkRecorded(t, kindGoldens, kinds)
+}
+
 // BenchmarkE2EQwen3 encodes source files in several languages, in pieces of at most 4 KB as messages are.
 func BenchmarkE2EQwen3(b *testing.B) {
 	tok, _ := qwen3(b)

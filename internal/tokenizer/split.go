@@ -1,5 +1,10 @@
 package tokenizer
 
+import (
+	"unicode"
+	"unicode/utf8"
+)
+
 // A scanner cuts text as one pattern does, or several in sequence: its matches and the gaps between them.
 type scanner interface {
 	// next is the end of the piece at byte at, which is less than len(s). limit is what the call before gave, at first 0.
@@ -20,10 +25,12 @@ func (x scanned) split(s string, _ bool, each func(string)) {
 
 // The patterns that have a scanner of their own. Another spelling of the same pattern goes to the regex engine.
 const (
-	patternQwen = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-	patternCL   = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-	patternO200 = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-	patternGPT2 = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
+	patternQwen   = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	patternCL     = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	patternO200   = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	patternTekken = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	patternKimi   = `[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	patternGPT2   = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 )
 
 // patternsDeepSeek cut one after the other.
@@ -41,7 +48,11 @@ func scannerOf(pattern string) scanner {
 	case patternCL:
 		return cl100k{digits: 3}
 	case patternO200:
-		return o200k{}
+		return o200k{digits: 3, slash: true, suffix: true}
+	case patternTekken:
+		return o200k{digits: 1, slash: true}
+	case patternKimi:
+		return o200k{digits: 3, suffix: true, han: true}
 	}
 	return nil
 }
@@ -83,8 +94,13 @@ func (c cl100k) end(s string, at int) int {
 	return newlines(s, others(s, end), false)
 }
 
-// o200k scans patternO200.
-type o200k struct{}
+// o200k scans patternO200, and patternTekken and patternKimi, which differ in these ways.
+type o200k struct {
+	digits int  // how many stay together
+	slash  bool // slashes go with the line ends after punctuation
+	suffix bool // contractions go with their word
+	han    bool // Chinese characters stand alone, in no word
+}
 
 const (
 	upperRun = upper | letter | mark // [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]
@@ -93,30 +109,37 @@ const (
 
 func (o o200k) next(s string, at, _ int) (end, limit int) { return o.end(s, at), 0 }
 
-func (o200k) end(s string, at int) int {
+func (o o200k) end(s string, at int) int {
 	class, n := classAt(s[at:])
 	end := at + n
+	if o.han && isHan(s[at:]) {
+		for end < len(s) && isHan(s[end:]) {
+			_, n := classAt(s[end:])
+			end += n
+		}
+		return end
+	}
 	prefix := class&(anyLetter|number) == 0 && s[at] != '\r' && s[at] != '\n'
 	// The first word pattern with and without its prefix, then the second in the same way.
 	if prefix {
-		if e := lowerWord(s, end); e > 0 {
+		if e := o.lowerWord(s, end); e > 0 {
 			return e
 		}
 	}
-	if e := lowerWord(s, at); e > 0 {
+	if e := o.lowerWord(s, at); e > 0 {
 		return e
 	}
 	if prefix {
-		if e := upperWord(s, end); e > 0 {
+		if e := o.upperWord(s, end); e > 0 {
 			return e
 		}
 	}
-	if e := upperWord(s, at); e > 0 {
+	if e := o.upperWord(s, at); e > 0 {
 		return e
 	}
 	switch class {
 	case number:
-		return numbers(s, end, 3)
+		return numbers(s, end, o.digits)
 	case space:
 		if s[at] != ' ' || end >= len(s) {
 			return spaces(s, at)
@@ -127,17 +150,29 @@ func (o200k) end(s string, at int) int {
 		}
 		end += k
 	}
-	return newlines(s, others(s, end), true)
+	return newlines(s, others(s, end), o.slash)
+}
+
+// run is the end of the code points from at that are in set, and in a word.
+func (o o200k) run(s string, at int, set uint8) int {
+	for at < len(s) {
+		class, n := classAt(s[at:])
+		if class&set == 0 || o.han && isHan(s[at:]) {
+			break
+		}
+		at += n
+	}
+	return at
 }
 
 // lowerWord matches upperRun* lowerRun+ and a contraction at byte at, and is the end or 0. Backtracking gives back only
 // as many of the first run as the second needs: its last code point that is in both sets.
-func lowerWord(s string, at int) int {
+func (o o200k) lowerWord(s string, at int) int {
 	both := -1 // end of the last code point of the first run that is in the second set too
 	i := at
 	for i < len(s) {
 		class, n := classAt(s[i:])
-		if class&upperRun == 0 {
+		if class&upperRun == 0 || o.han && isHan(s[i:]) {
 			break
 		}
 		i += n
@@ -145,31 +180,41 @@ func lowerWord(s string, at int) int {
 			both = i
 		}
 	}
-	if end := run(s, i, lowerRun); end > i {
-		return suffix(s, end)
+	if end := o.run(s, i, lowerRun); end > i {
+		return o.contracted(s, end)
 	}
 	if both < 0 {
 		return 0
 	}
-	return suffix(s, both)
+	return o.contracted(s, both)
 }
 
 // upperWord matches upperRun+ lowerRun* and a contraction.
-func upperWord(s string, at int) int {
-	i := run(s, at, upperRun)
+func (o o200k) upperWord(s string, at int) int {
+	i := o.run(s, at, upperRun)
 	if i == at {
 		return 0
 	}
-	return suffix(s, run(s, i, lowerRun))
+	return o.contracted(s, o.run(s, i, lowerRun))
 }
 
-func suffix(s string, at int) int {
-	if at < len(s) && s[at] == '\'' {
+// contracted is the end of a word with its contraction.
+func (o o200k) contracted(s string, at int) int {
+	if o.suffix && at < len(s) && s[at] == '\'' {
 		if k := contraction(s[at+1:]); k > 0 {
 			return at + 1 + k
 		}
 	}
 	return at
+}
+
+// isHan is whether s begins with a code point of the script Han.
+func isHan(s string) bool {
+	if s[0] < 0xE2 {
+		return false
+	}
+	r, _ := utf8.DecodeRuneInString(s)
+	return unicode.Is(unicode.Han, r) || r >= 0x2EBF0 && r <= 0x2EE5D // Unicode 15.1's
 }
 
 // gpt2 scans patternGPT2, which ByteLevel applies itself when use_regex is set.

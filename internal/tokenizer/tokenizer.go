@@ -12,7 +12,7 @@ import (
 	"github.com/tito-rl/tito/internal/token"
 )
 
-// Tokenizer is one loaded tokenizer.json.
+// Tokenizer is one loaded file: a tokenizer.json, tiktoken ranks, or a tekken.json.
 type Tokenizer struct {
 	added      []AddedToken // in the order of their ids
 	byContent  map[string]token.ID
@@ -21,6 +21,7 @@ type Tokenizer struct {
 	forms      []normalizer
 	splits     []splitter
 	scan       scanner // does all that splits do; nil where there is none that can
+	slices     bool    // see slice
 	byteLevel  bool    // text is merged from its bytes, else from its code points
 	model      bpe
 	shown      *shown // nil for a byte-level vocabulary
@@ -32,6 +33,9 @@ func (t *Tokenizer) Encode(text string) []token.ID { return t.AppendEncode(nil, 
 
 // AppendEncode is Encode, appending to dst.
 func (t *Tokenizer) AppendEncode(dst []token.ID, text string) []token.ID {
+	if t.slices {
+		return t.encodeSlices(dst, text, nil)
+	}
 	return t.encode(dst, text, nil)
 }
 
@@ -54,13 +58,39 @@ func (t *Tokenizer) EncodeMarked(text string, mark rune) []token.ID {
 		cuts = append(cuts, clean.Len())
 		text = after
 	}
+	if t.slices {
+		return t.encodeSlices(nil, clean.String(), cuts)
+	}
 	return t.encode(nil, clean.String(), cuts)
 }
 
 // EncodeBody is Encode with no added token matched at all.
 func (t *Tokenizer) EncodeBody(text string) []token.ID {
 	var w scratch
-	return t.body(nil, t.normalize(text), true, &w)
+	var dst []token.ID
+	for n, from := 0, 0; text != ""; text = text[n:] {
+		n = len(text)
+		if t.slices {
+			n, from = slice(text, from)
+		}
+		dst = t.body(dst, t.normalize(text[:n]), len(dst) == 0, &w)
+	}
+	return dst
+}
+
+func (t *Tokenizer) encodeSlices(dst []token.ID, text string, cuts []int) []token.ID {
+	done := 0
+	for n, from := 0, 0; done < len(text); done += n {
+		n, from = slice(text[done:], from)
+		var inside []int
+		for _, c := range cuts {
+			if c > done && c < done+n {
+				inside = append(inside, c-done)
+			}
+		}
+		dst = t.encode(dst, text[done:done+n], inside)
+	}
+	return dst
 }
 
 func (t *Tokenizer) encode(dst []token.ID, text string, cuts []int) []token.ID {

@@ -436,7 +436,7 @@ func TestScannersCutAsTheirPatterns(t *testing.T) {
 		texts = append(texts, randomText(r, 15))
 	}
 	scanners := map[scanner][]string{
-		cl100k{1}: {patternQwen}, cl100k{3}: {patternCL}, o200k{}: {patternO200}, gpt2{}: {patternGPT2}, deepSeek{}: patternsDeepSeek[:],
+		cl100k{1}: {patternQwen}, cl100k{3}: {patternCL}, scannerOf(patternO200): {patternO200}, scannerOf(patternTekken): {patternTekken}, gpt2{}: {patternGPT2}, deepSeek{}: patternsDeepSeek[:],
 	}
 	for scan, patterns := range scanners {
 		var byRegex Tokenizer
