@@ -69,7 +69,7 @@ func latency(ctx context.Context, e env) (Result, error) {
 }
 
 // times are what one setting gathers, in milliseconds, a value a turn.
-type times struct{ via, direct, added, noise, first, cpu, spent []float64 }
+type times struct{ via, direct, added, noise, first, cpu, spent, ids []float64 }
 
 func (s *setting) run(ctx context.Context, e env, r *Result) error {
 	url, stop, err := startEngine(ctx, s.dir)
@@ -83,7 +83,7 @@ func (s *setting) run(ctx context.Context, e env, r *Result) error {
 			return err
 		}
 	}
-	for _, v := range []*[]float64{&t.via, &t.direct, &t.added, &t.noise, &t.first, &t.cpu, &t.spent} {
+	for _, v := range []*[]float64{&t.via, &t.direct, &t.added, &t.noise, &t.first, &t.cpu, &t.spent, &t.ids} {
 		slices.Sort(*v)
 	}
 	at := s.name + " tokens, " + s.label + ": "
@@ -100,6 +100,7 @@ func (s *setting) run(ctx context.Context, e env, r *Result) error {
 	r.add(at+"noise, p99", quantile(t.noise, 0.99), "ms")
 	r.add(at+"processor time of the sidecar, p50", quantile(t.cpu, 0.5), "ms")
 	r.add(at+"processor time of the client of the direct call, p50", quantile(t.spent, 0.5), "ms")
+	r.add(at+"prompt, p50", quantile(t.ids, 0.5), "ids")
 	r.add(at+"first call, added, p50", quantile(t.first, 0.5), "ms")
 	return nil
 }
@@ -153,7 +154,11 @@ func (s *setting) trajectory(ctx context.Context, e env, url string, t *times) e
 		if err != nil {
 			return err
 		}
-		t.cpu = append(t.cpu, ms(now-used))
+		n, err := promptTokens(out)
+		if err != nil {
+			return err
+		}
+		t.cpu, t.ids = append(t.cpu, ms(now-used)), append(t.ids, float64(n))
 		direct, again, spent, err := c.direct(ctx)
 		if err != nil {
 			return err

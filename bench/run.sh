@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures everything and writes results/*.json and README.md. With arguments, only the parts named. About five minutes;
+# Measures everything and writes results/*.json and README.md. With arguments, only the parts named. Three to five minutes;
 # what is not installed (make deps) is skipped and said.
 set -euo pipefail
 cd "$(dirname "$0")/.."
