@@ -21,7 +21,7 @@ func Continue(t *Tree, seq Seq, p Policy) Continuity {
 	parent := t.node(n.Parent)
 	size := t.CheckpointLen(n.Parent)
 	c := Continuity{First: n.Keep}
-	echo, found := n.parentEcho()
+	echo, found := n.parentEcho(parent)
 	kept := n.Why == WhyPrefix || found && (echo.Verdict == EchoExact || echo.Verdict == EchoEquivalent)
 	switch {
 	case n.Keep == size:
@@ -44,14 +44,18 @@ func realigns(p Policy, kept, lost int) bool {
 	return false // off
 }
 
-// parentEcho is the echo of the parent, which a turn always records.
-func (n *node) parentEcho() (Echo, bool) {
-	for i := len(n.Echoes) - 1; i >= 0; i-- {
-		if n.Echoes[i].Turn == n.Parent {
-			return n.Echoes[i], true
+// parentEcho is the echo of the parent, which a turn always records. Where the request holds several, it is the one that
+// stands where the parent's request ended, or the next after that: the others are no part of the parent's checkpoint.
+func (n *node) parentEcho(parent *node) (echo Echo, found bool) {
+	for _, e := range n.Echoes {
+		if e.Turn == n.Parent {
+			echo, found = e, true
+			if e.Message >= parent.messages {
+				break
+			}
 		}
 	}
-	return Echo{}, false
+	return echo, found
 }
 
 // explain names what changed although the ids go on.
@@ -108,7 +112,7 @@ func (t *Tree) whyPrompt(n, parent *node) string {
 				}
 			}
 		}
-		if echo, ok := n.parentEcho(); ok && echo.Message == i || frontCut(now, was, i) {
+		if echo, ok := n.parentEcho(parent); ok && echo.Message == i || frontCut(now, was, i) {
 			return ReasonTruncatedFront
 		}
 		return ReasonPrefixEdited

@@ -110,6 +110,16 @@ func TestContinuityIsAFunctionOfFactsAndPolicy(t *testing.T) {
 		{"in the prompt, message", 2, prefix, func(_, b *Turn) {
 			b.MsgBase, b.MsgKeep, b.MsgNew = 0, 0, []Hash{{9}, {2}, {3}}
 		}, Continuity{Split, ReasonPrefixEdited, 2, 0}},
+		{"a copy of the answer comes later, rewritten", 13, prefix, func(_, b *Turn) {
+			b.Echoes = append(b.Echoes, Echo{Message: 2, Turn: 1, Verdict: EchoRewritten, By: "ids"})
+		}, Continuity{Realign, "", 13, 3}},
+		{"rewritten, and a true copy comes later", 13, prefix, func(_, b *Turn) {
+			b.Echoes[0].Verdict = EchoRewritten
+			b.Echoes = append(b.Echoes, Echo{Message: 2, Turn: 1, Verdict: EchoExact, By: "ids"})
+		}, Continuity{Split, ReasonHistoryRewritten, 13, 0}},
+		{"a rewritten copy before its place", 13, prefix, func(_, b *Turn) {
+			b.Echoes = append([]Echo{{Message: 0, Turn: 1, Verdict: EchoRewritten, By: "ids"}}, b.Echoes...)
+		}, Continuity{Realign, "", 13, 3}},
 		{"by ids alone", 13, prefix, func(_, b *Turn) { b.Echoes, b.Why = nil, WhyPrefix }, Continuity{Realign, "", 13, 3}},
 	} {
 		if got := Continue(pair(t, c.keep, c.change), 2, c.policy); got != c.want {

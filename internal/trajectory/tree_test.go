@@ -227,4 +227,16 @@ func TestLogprobsAreJudgedAndNeverRepaired(t *testing.T) {
 	if n.Processed = true; n.LogprobState() != LogprobOK {
 		t.Error("processed columns do not count")
 	}
+	for i, change := range []func(*chat.Sampling){
+		func(s *chat.Sampling) { s.TopP = 0.9 }, func(s *chat.Sampling) { s.TopK = 20 }, func(s *chat.Sampling) { s.MinP = 0.1 },
+		func(s *chat.Sampling) { s.PresencePenalty = 1 }, func(s *chat.Sampling) { s.FrequencyPenalty = 1 },
+		func(s *chat.Sampling) { s.RepetitionPenalty = 1.1 }, func(s *chat.Sampling) { s.Temperature = 0 },
+	} {
+		n := base(1)
+		n.Processed, n.Sampling = false, chat.Neutral()
+		change(&n.Sampling)
+		if n.LogprobState() != LogprobMissing || n.TruncatedSupport() != (i < 3) {
+			t.Errorf("%+v: %s, truncated %v", n.Sampling, n.LogprobState(), n.TruncatedSupport())
+		}
+	}
 }

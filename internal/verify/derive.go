@@ -80,10 +80,10 @@ func (v *verifier) faithful(t *turn) bool {
 	if t.Why == "prefix" {
 		return true
 	}
-	verdict := trajectory.EchoForeign
-	for _, e := range t.Echoes {
-		if e.Turn == t.Parent {
-			verdict = e.Verdict // the last one is the nearest to the new turn
+	verdict, due := trajectory.EchoForeign, v.list[v.get(t.Parent).request].length
+	for i := len(t.Echoes) - 1; i >= 0; i-- { // the first that is not before its due place; the last of those that all are
+		if e := t.Echoes[i]; e.Turn == t.Parent && (e.Message >= due || verdict == trajectory.EchoForeign) {
+			verdict = e.Verdict
 		}
 	}
 	return verdict == trajectory.EchoExact || verdict == trajectory.EchoEquivalent

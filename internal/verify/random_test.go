@@ -133,7 +133,11 @@ func (w *world) columns(n *trajectory.Turn) {
 		bad := []float32{float32(math.NaN()), float32(math.Inf(-1)), 0.5}
 		n.Logprobs[w.r.IntN(len(n.Logprobs))] = bad[w.r.IntN(3)]
 	case 3:
-		n.Sampling.Temperature = 0.7
+		[]func(*chat.Sampling){
+			func(s *chat.Sampling) { s.Temperature = 0.7 }, func(s *chat.Sampling) { s.TopP = 0.9 }, func(s *chat.Sampling) { s.TopK = 20 },
+			func(s *chat.Sampling) { s.MinP = 0.1 }, func(s *chat.Sampling) { s.PresencePenalty = 1 },
+			func(s *chat.Sampling) { s.FrequencyPenalty = 1 }, func(s *chat.Sampling) { s.RepetitionPenalty = 1.1 },
+		}[w.r.IntN(7)](&n.Sampling)
 		n.Processed = w.chance(1, 2)
 	case 4:
 		n.RawLogprobs = slices.Clone(n.Logprobs)
@@ -165,6 +169,15 @@ func (w *world) prompt(n *trajectory.Turn) []token.ID {
 			e.Verdict = []trajectory.Verdict{"equivalent", "rewritten"}[w.r.IntN(2)]
 		}
 		n.Echoes = []trajectory.Echo{e}
+		if w.chance(1, 6) { // a copy, before its place or behind it
+			c := e
+			c.Verdict = []trajectory.Verdict{"exact", "equivalent", "rewritten"}[w.r.IntN(3)]
+			if c.Message++; w.chance(1, 2) {
+				c.Message = w.r.IntN(n.MsgKeep)
+			}
+			n.Echoes = append(n.Echoes, c)
+			slices.SortFunc(n.Echoes, func(a, b trajectory.Echo) int { return a.Message - b.Message })
+		}
 		if w.chance(1, 10) {
 			n.Echoes, n.Why = nil, "prefix"
 		}
