@@ -55,7 +55,7 @@ func (r *Result) note(format string, args ...any) {
 func (r *Result) save(out string) error {
 	r.Date = time.Now().UTC().Format("2006-01-02")
 	r.Machine = machine()
-	if b, err := exec.Command("git", "rev-parse", "--short", "HEAD").Output(); err == nil {
+	if b, err := exec.Command("git", "describe", "--always", "--dirty", "--exclude=*").Output(); err == nil {
 		r.Commit = strings.TrimSpace(string(b))
 	}
 	for i := range r.Figures {
