@@ -50,6 +50,7 @@ type Layout struct {
 	Bare       string // before the first call, where there is no content
 	Next       string // between calls
 	Tail       string // between the last call and the stop
+	Inner      string // between the parts of a call, where templates of one format differ in it
 	AfterStop  string // between the stop and the next message
 	PythonText bool   // true, false and null are written as True, False and None
 }
@@ -78,6 +79,7 @@ var (
 	_ Family    = (*Kit)(nil)
 	_ Reuser    = (*Kit)(nil)
 	_ Explainer = (*Kit)(nil)
+	_ Retainer  = (*Kit)(nil)
 )
 
 // NewKit binds f to a model. Where the tokenizer lacks a token of the format the error is fault.UnknownFamily.
@@ -142,6 +144,18 @@ func (k *Kit) Text(c Conversation) (string, error) {
 		text = strings.ReplaceAll(text, string(mark), "")
 	}
 	return text, err
+}
+
+// HasToken is whether spelled is an isolating added token.
+func (k *Kit) HasToken(spelled string) bool {
+	t, ok := k.byText[spelled]
+	return ok && Isolating(t, k.tok.Added())
+}
+
+// FirstToken finds the first spelling of an added token in text; at is -1 where there is none.
+func (k *Kit) FirstToken(text string) (spelled string, at int) {
+	at, spelled = k.spell.next(text, 0)
+	return spelled, at
 }
 
 // Refuse is the error for a model of another format.

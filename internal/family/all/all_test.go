@@ -24,10 +24,13 @@ func TestAModelIsReadByTheFormatThatItsTemplateWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	const turns = `{% for m in messages %}<|im_start|>{{ m.role }}` + "\n" + `{{ m.content }}<|im_end|>` + "\n" + `{% endfor %}`
+	const xml = "<tool_call>\n<function=probe></function></tool_call>"
 	for _, c := range []struct{ what, tpl, name string }{
 		{"the built-in template", string(own), "chatml-hermes"},
-		{"no calls", turns + `<|im_start|>assistant` + "\n", ""},
-		{"calls in another form", turns + `<tool_call>` + "\n" + `<function=probe></function></tool_call><|im_start|>assistant` + "\n", ""},
+		{"no calls", turns + `<|im_start|>assistant` + "\n", "generic"},
+		{"calls in another form", turns + xml + `<|im_start|>assistant` + "\n", "generic"},
+		{"no token ends a reply", `{% for m in messages %}{{ m.content }}{% endfor %}`, ""},
+		{"replies left out", `{% for m in messages %}{{ m.role }}<|im_end|>{% endfor %}`, ""},
 		{"a template that fails", `{{ raise_exception("no") }}`, ""},
 	} {
 		tpl, err := template.Compile(c.tpl)

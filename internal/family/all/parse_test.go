@@ -1,6 +1,7 @@
 package all
 
 import (
+	"encoding/json"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
@@ -10,19 +11,54 @@ import (
 
 	"github.com/tito-rl/tito/internal/chat"
 	"github.com/tito-rl/tito/internal/family"
+	"github.com/tito-rl/tito/internal/ojson"
 	"github.com/tito-rl/tito/internal/token"
 )
 
 // parseVector is one file of vectors/parse.
 type parseVector struct {
-	About      string   `json:"about"`
-	Prompt     []piece  `json:"prompt,omitempty"`
-	Tools      []string `json:"tools,omitempty"` // declared names
-	NoCalls    bool     `json:"no_calls,omitempty"`
-	Completion []piece  `json:"completion"`
-	Stopped    *bool    `json:"stopped,omitempty"` // true unless said
-	Parsed     parsed   `json:"parsed"`
-	Echo       string   `json:"echo,omitempty"` // "extends" where the reply, echoed unchanged, renders to the sampled ids; else "drifts"
+	About      string  `json:"about"`
+	Model      string  `json:"model,omitempty"` // of another format than chatml-hermes
+	Prompt     []piece `json:"prompt,omitempty"`
+	Tools      []tool  `json:"tools,omitempty"`
+	NoCalls    bool    `json:"no_calls,omitempty"`
+	Completion []piece `json:"completion"`
+	Stopped    *bool   `json:"stopped,omitempty"` // true unless said
+	Parsed     parsed  `json:"parsed"`
+	Echo       string  `json:"echo,omitempty"` // "extends" where the reply, echoed unchanged, renders to the sampled ids; else "drifts"
+}
+
+// tool is a declared one: a name, or a name with a schema of its parameters.
+type tool struct {
+	Name       string          `json:"name"`
+	Parameters json.RawMessage `json:"parameters,omitempty"`
+}
+
+func (d *tool) UnmarshalJSON(b []byte) error {
+	if b[0] == '"' {
+		return json.Unmarshal(b, &d.Name)
+	}
+	type plain tool
+	return json.Unmarshal(b, (*plain)(d))
+}
+
+func (d tool) MarshalJSON() ([]byte, error) {
+	if d.Parameters == nil {
+		return plainJSON(d.Name)
+	}
+	type plain tool
+	return plainJSON(plain(d))
+}
+
+func declared(t testing.TB, tools []tool) (out []ojson.Value) {
+	for _, d := range tools {
+		params := d.Parameters
+		if params == nil {
+			params = []byte("{}")
+		}
+		out = append(out, value(t, `{"type": "function", "function": {"name": "`+d.Name+`", "parameters": `+string(params)+`}}`))
+	}
+	return out
 }
 
 type parsed struct {
@@ -56,37 +92,59 @@ func viewParsed(p family.Parsed) parsed {
 }
 
 func TestEveryParseVectorHoldsHoweverItIsCut(t *testing.T) {
-	runParseVectors(t, bundle(t), *rewrite)
+	f := bundle(t)
+	for _, file := range vectors(t, "parse") {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) { runParseVector(t, f, file, *rewrite) })
+	}
 }
 
-func runParseVectors(t *testing.T, f *subject, write bool) {
-	for _, file := range vectors(t, "parse") {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
-			var v parseVector
-			load(t, file, &v)
-			in := family.ParseInput{Prompt: ids(t, f, v.Prompt), Tools: declare(v.Tools), NoCalls: v.NoCalls}
-			stopped := v.Stopped == nil || *v.Stopped
-			said := ids(t, f, v.Completion)
-			got := parse(t, f, in, said, nil, stopped)
-			echo := echoes(t, f, v, said, got)
-			if write {
-				v.Parsed, v.Echo = viewParsed(got), echo
-				save(t, file, v)
-				return
-			}
-			if f == small && echo != v.Echo { // Qwen3's template drops empty reasoning elsewhere
-				t.Errorf("%s\nthe echo %s, not %s", v.About, echo, v.Echo)
-			}
-			if d := cmp.Diff(v.Parsed, viewParsed(got)); d != "" {
-				t.Errorf("%s\n%s", v.About, d)
-			}
-			for seed := range uint64(20) {
-				if d := cmp.Diff(got, parse(t, f, in, said, randomCuts(rand.New(rand.NewPCG(seed, 1)), len(said)), stopped)); d != "" {
-					t.Fatalf("cut another way (%d):\n%s", seed, d)
+func TestEveryParseVectorOfEveryFormatHolds(t *testing.T) {
+	subjects := map[string]*subject{}
+	for _, dir := range []string{"qwen-xml", "glm", "minimax-m2", "generic"} {
+		for _, file := range vectors(t, filepath.Join("parse", dir)) {
+			t.Run(dir+"/"+strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
+				var v parseVector
+				load(t, file, &v)
+				if subjects[v.Model] == nil {
+					subjects[v.Model] = models[v.Model].bind(t)
 				}
-			}
-		})
+				if subjects[v.Model].Name() != dir {
+					t.Fatalf("%s is of %s", v.Model, subjects[v.Model].Name())
+				}
+				runParseVector(t, subjects[v.Model], file, *rewrite)
+			})
+		}
 	}
+}
+
+func runParseVector(t *testing.T, f *subject, file string, write bool) {
+	var v parseVector
+	load(t, file, &v)
+	in := family.ParseInput{Prompt: ids(t, f, v.Prompt), Tools: declared(t, v.Tools), NoCalls: v.NoCalls}
+	stopped := v.Stopped == nil || *v.Stopped
+	said := ids(t, f, v.Completion)
+	got := parse(t, f, in, said, nil, stopped)
+	echo := ""
+	if v.Model == "" {
+		echo = echoes(t, f, v, said, got)
+	}
+	if write {
+		v.Parsed, v.Echo = viewParsed(got), echo
+		save(t, file, v)
+		return
+	}
+	if (f == small || v.Model != "") && echo != v.Echo { // Qwen3's template drops empty reasoning elsewhere
+		t.Errorf("%s\nthe echo %s, not %s", v.About, echo, v.Echo)
+	}
+	if d := cmp.Diff(v.Parsed, viewParsed(got)); d != "" {
+		t.Errorf("%s\n%s", v.About, d)
+	}
+	for seed := range uint64(20) {
+		if d := cmp.Diff(got, parse(t, f, in, said, randomCuts(rand.New(rand.NewPCG(seed, 1)), len(said)), stopped)); d != "" {
+			t.Fatalf("cut another way (%d):\n%s", seed, d)
+		}
+	}
+	nothingIsLost(t, f, in, said, got)
 }
 
 // echoes says whether a harness that sends the reply back unchanged gets the sampled ids into its next prompt.
@@ -232,4 +290,3 @@ func TestAnIdOutsideTheVocabularyIsNoText(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 }
-
