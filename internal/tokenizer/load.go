@@ -18,12 +18,14 @@ func Load(data []byte) (*Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
+	recipe := f.recipe(data)
 	t := &Tokenizer{byContent: map[string]token.ID{}}
 	for _, step := range []func(file) error{t.readRefused, t.readNormalizer, t.readPreTokenizer, t.readModel, t.readAdded, t.readDecoder} {
 		if err := step(f); err != nil {
 			return nil, err
 		}
 	}
+	t.recipe = recipe
 	return t, nil
 }
 
@@ -69,6 +71,21 @@ func sections(data []byte) (file, error) {
 		return f, bad("no model: this is not a tokenizer.json")
 	}
 	return f, c.err
+}
+
+// recipe is the file without its two large sections.
+func (f file) recipe(data []byte) []byte {
+	if f.vocab == nil || f.merges == nil {
+		return nil
+	}
+	data = bytes.TrimPrefix(data, []byte("\xEF\xBB\xBF"))
+	first, second, a, b := f.vocab, f.merges, "{}", "[]"
+	if first.i > second.i {
+		first, second, a, b = second, first, b, a
+	}
+	out := append([]byte(nil), data[:first.i]...)
+	out = append(append(out, a...), data[len(first.b):second.i]...)
+	return append(append(out, b...), data[len(second.b):]...)
 }
 
 func bad(format string, args ...any) error {
@@ -307,6 +324,10 @@ func (t *Tokenizer) readAdded(f file) error {
 		switch {
 		case known && token.ID(id) != a.ID:
 			return bad("added token %q has id %d, and %d in vocab", a.Content, a.ID, id)
+		case !known && t.recipe != nil: // the tables hold it
+			if !v.has(uint32(a.ID)) || string(v.bytes(uint32(a.ID))) != a.Content {
+				return bad("added token %q is not in the tables", a.Content)
+			}
 		case !known && token.ID(next) != a.ID:
 			return bad("added token %q has id %d where %d is next", a.Content, a.ID, next)
 		case !known:

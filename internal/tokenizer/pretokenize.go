@@ -14,6 +14,10 @@ type splitter interface {
 // would see the text in the byte-level alphabet.
 func (t *Tokenizer) readPreTokenizer(f file) error {
 	steps := flatten(f.top["pre_tokenizer"], "pretokenizers")
+	if isDeepSeek(steps) {
+		t.splits = []splitter{scanned{deepSeek{}}}
+		steps = steps[len(patternsDeepSeek):]
+	}
 	for i, p := range steps {
 		m, _ := p.(map[string]any)
 		if typeOf(p) == "ByteLevel" {
@@ -27,7 +31,7 @@ func (t *Tokenizer) readPreTokenizer(f file) error {
 		if err != nil {
 			return err
 		}
-		if x, ok := s.(metaspace); ok && x.scheme == "first" && (i > 0 || !keepsStart(t.forms)) {
+		if x, ok := s.(metaspace); ok && x.scheme == "first" && (len(t.splits) > 0 || !keepsStart(t.forms)) {
 			return unsupported("pre_tokenizer Metaspace with prepend_scheme first, after a step that may take the start away")
 		}
 		t.splits = append(t.splits, s)
@@ -53,15 +57,21 @@ func (t *Tokenizer) chooseScanner() {
 			t.scan = s.scanner
 		}
 	}
-	if len(t.splits) != len(patternsDeepSeek) {
-		return
+}
+
+// isDeepSeek is whether the first steps are those that one scanner does together.
+func isDeepSeek(steps []any) bool {
+	if len(steps) < len(patternsDeepSeek) {
+		return false
 	}
-	for i, s := range t.splits {
-		if d, ok := s.(delimiter); !ok || d.pattern != patternsDeepSeek[i] {
-			return
+	for i, want := range patternsDeepSeek {
+		m, _ := steps[i].(map[string]any)
+		pattern, _ := m["pattern"].(map[string]any)
+		if typeOf(steps[i]) != "Split" || m["behavior"] != "Isolated" || pattern["Regex"] != want {
+			return false
 		}
 	}
-	t.scan = deepSeek{}
+	return true
 }
 
 func splitterOf(m map[string]any) (splitter, error) {
@@ -113,7 +123,7 @@ func splitOf(m map[string]any) (splitter, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.finder, d.pattern = x, re
+	d.finder = x
 	return d, nil
 }
 
@@ -185,7 +195,6 @@ type delimiter struct {
 	finder
 	behavior string
 	invert   bool
-	pattern  string // of a Regex
 }
 
 type stretch struct {

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tito-rl/tito/internal/fault"
+	"github.com/tito-rl/tito/internal/ojson"
 	"github.com/tito-rl/tito/internal/token"
 )
 
@@ -79,7 +80,31 @@ func LoadRanks(data []byte, o RankOptions) (*Tokenizer, error) {
 	if o.NFC {
 		t.forms = []normalizer{formC{}}
 	}
+	t.recipe = rankRecipe(o.Pattern, o.NFC, t.added)
 	return t, nil
+}
+
+// rankRecipe is the tokenizer.json, without its large sections, that reads text as ranks do.
+func rankRecipe(pattern string, nfc bool, added []AddedToken) []byte {
+	member := func(k string, v ojson.Value) ojson.Member { return ojson.Member{Key: k, Value: v} }
+	text, no := ojson.StringOf, ojson.BoolOf(false)
+	var list []ojson.Value
+	for _, a := range added {
+		list = append(list, ojson.ObjectOf(member("id", ojson.IntOf(int64(a.ID))), member("content", text(a.Content)),
+			member("special", ojson.BoolOf(a.Special))))
+	}
+	form := ojson.NullOf()
+	if nfc {
+		form = ojson.ObjectOf(member("type", text("NFC")))
+	}
+	split := ojson.ObjectOf(member("type", text("Split")), member("pattern", ojson.ObjectOf(member("Regex", text(pattern)))),
+		member("behavior", text("Isolated")))
+	last := ojson.ObjectOf(member("type", text("ByteLevel")), member("add_prefix_space", no), member("use_regex", no))
+	return ojson.ObjectOf(
+		member("added_tokens", ojson.ArrayOf(list...)), member("normalizer", form),
+		member("pre_tokenizer", ojson.ObjectOf(member("type", text("Sequence")), member("pretokenizers", ojson.ArrayOf(split, last)))),
+		member("model", ojson.ObjectOf(member("ignore_merges", ojson.BoolOf(true)), member("vocab", ojson.ObjectOf()), member("merges", ojson.ArrayOf()))),
+	).Raw()
 }
 
 // ranked is a token by its bytes. A lower rank merges first.

@@ -53,7 +53,12 @@ func LoadTekken(data []byte) (*Tokenizer, error) {
 	if len(list) != int(size-reserved) {
 		return nil, fault.New(fault.BadTokenizer, "tekken.json: %d ranks of %d", len(list), int(size-reserved))
 	}
-	return fromRanks(list, uint32(reserved), pattern, special)
+	t, err := fromRanks(list, uint32(reserved), pattern, special)
+	if err != nil {
+		return nil, err
+	}
+	t.recipe = rankRecipe(pattern, false, t.added)
+	return t, nil
 }
 
 // ranks reads the entries of vocab below limit.

@@ -24,6 +24,7 @@ type Tokenizer struct {
 	slices     bool    // see slice
 	byteLevel  bool    // text is merged from its bytes, else from its code points
 	model      bpe
+	recipe     []byte // the file without its large sections, for Compiled
 	shown      *shown // nil for a byte-level vocabulary
 }
 
@@ -218,7 +219,7 @@ func (t *Tokenizer) Decode(ids []token.ID) []byte {
 }
 
 func (t *Tokenizer) known(id token.ID) bool {
-	return int(id) < len(t.model.vocab.spans) && t.model.vocab.spans[id].n != 0
+	return t.model.vocab.has(uint32(id))
 }
 
 // Bytes gives the bytes of one id inside a text; the caller must not change them. It is false for an id outside the

@@ -76,6 +76,8 @@ func (v *vocab) keepOdd(id uint32) bool {
 	return !twice
 }
 
+func (v *vocab) has(id uint32) bool { return int(id) < len(v.spans) && v.spans[id].n != 0 }
+
 // bytes are those of a known id.
 func (v *vocab) bytes(id uint32) []byte {
 	s := v.spans[id]

@@ -1,0 +1,82 @@
+package tokenizer
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/crc32"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tito-rl/tito/internal/fault"
+)
+
+func TestACompiledTokenizerIsTheSame(t *testing.T) {
+	check := func(t *testing.T, tok *Tokenizer) {
+		t.Helper()
+		again, err := LoadCompiled(tok.Compiled())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tok.Added(), again.Added()); diff != "" || again.VocabSize() != tok.VocabSize() {
+			t.Errorf("-before +after\n%s", diff)
+		}
+		for _, text := range append(slices.Clone(traps), goldenTexts(7)...) {
+			ids := tok.Encode(text)
+			if got := again.Encode(text); !slices.Equal(got, ids) {
+				t.Fatalf("%q\n got %v\nwant %v", text, got, ids)
+			}
+			if got, want := again.Decode(ids), tok.Decode(ids); !bytes.Equal(got, want) {
+				t.Fatalf("%v decode to %q, want %q", ids, got, want)
+			}
+		}
+	}
+	for name, edit := range variants {
+		t.Run(name, func(t *testing.T) { check(t, load(t, variant(t, edit))) })
+	}
+	for name, o := range rankVariants {
+		t.Run("Ranks"+name, func(t *testing.T) {
+			tok, err := LoadRanks(bundleRanks(t), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(t, tok)
+		})
+	}
+	t.Run("TekkenFile", func(t *testing.T) {
+		tok, err := LoadTekken(tekkenOf(bundleRanks(t), "v3", nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, tok)
+	})
+}
+
+func TestADamagedCompiledFormIsRefused(t *testing.T) {
+	whole := load(t, variant(t, variants["Gemma"])).Compiled()
+	r := rand.New(rand.NewPCG(12, 12))
+	head := len(compiledMagic) + 4
+	for i := range 300 {
+		b := slices.Clone(whole)
+		if at := r.IntN(len(b)); i%3 == 0 {
+			b = b[:at]
+		} else {
+			b[at] ^= byte(1 + r.IntN(255))
+		}
+		if _, err := LoadCompiled(b); fault.CodeOf(err) != fault.BadTokenizer {
+			t.Fatalf("damage %d: %v", i, err)
+		}
+		// Behind a right checksum damage may go unseen, but never panics or hangs.
+		if len(b) > head {
+			for range 5 {
+				b[head+r.IntN(len(b)-head)] ^= byte(r.IntN(256))
+			}
+			binary.LittleEndian.PutUint32(b[head-4:], crc32.Checksum(b[head:], castagnoli()))
+			if tok, err := LoadCompiled(b); err == nil {
+				tok.Decode(tok.Encode(traps[len(traps)-1]))
+			}
+		}
+	}
+}
