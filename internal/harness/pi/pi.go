@@ -94,7 +94,7 @@ func (h *Harness) Setup(ctx context.Context, env harness.Env) error {
 // WriteSettings writes what Pi reads from its folder (PI_CODING_AGENT_DIR): one provider, tito, with the policy as its model,
 // whose key is in the environment as TITO_API_KEY. A contextWindow or maxTokens of 0 is Pi's usual one.
 func WriteSettings(dir string, at harness.Endpoint, contextWindow, maxTokens int) error {
-	for name, v := range map[string]any{"models.json": models(at, contextWindow, maxTokens), "settings.json": settings()} {
+	for name, v := range map[string]any{"models.json": models(at, contextWindow, maxTokens), "settings.json": settings(at)} {
 		b, err := json.MarshalIndent(v, "", "  ")
 		if err != nil {
 			return err
@@ -126,9 +126,10 @@ func models(at harness.Endpoint, contextWindow, maxTokens int) any {
 	}}}
 }
 
-// settings keep the history whole and let a dropped answer be asked for again soon.
-func settings() any {
+// settings choose the policy, keep the history whole and let a dropped answer be asked for again soon.
+func settings(at harness.Endpoint) any {
 	return object{
+		"defaultProvider": "tito", "defaultModel": at.Model,
 		"compaction":        object{"enabled": false},
 		"retry":             object{"enabled": true, "maxRetries": 3, "baseDelayMs": 500},
 		"httpIdleTimeoutMs": 0, "cacheWarming": "off",
