@@ -10,6 +10,7 @@ import (
 	"github.com/tito-rl/tito/internal/chat"
 	"github.com/tito-rl/tito/internal/family"
 	"github.com/tito-rl/tito/internal/family/all"
+	"github.com/tito-rl/tito/internal/fault"
 	"github.com/tito-rl/tito/internal/ojson"
 	"github.com/tito-rl/tito/internal/template"
 	"github.com/tito-rl/tito/internal/token"
@@ -270,5 +271,27 @@ func (r *real) must(e Event) {
 	r.t.Helper()
 	if _, err := r.s.Step(e); err != nil {
 		r.t.Fatal(err)
+	}
+}
+
+func TestACallOfAnAnswerThatNobodyGotHasNoID(t *testing.T) {
+	v, err := ojson.Parse([]byte(`[{"type":"function","function":{"name":"bash"}}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, end := range []Event{EngineFailed{Call: 1, Err: fault.New(fault.EngineCut, "scripted")}, ClientGone{Call: 1}, EngineFinal{Call: 1, Finish: "stop"}} {
+		r := onBundle(t)
+		ids, err := r.f.Speak(chat.Reply{Calls: []chat.Call{{Name: "bash", Arguments: `{}`}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.must(&CallArrived{Request: &chat.Request{N: 1, Messages: []chat.Message{message(chat.User, "a")}, Tools: v.Elems(), ToolsRaw: v.Raw()}})
+		r.must(EngineChunk{Call: 1, IDs: ids, Logprobs: make([]float32, len(ids))})
+		r.must(end)
+		_, whole := end.(EngineFinal)
+		calls := r.s.Tree().Turn(1).Reply.Calls
+		if len(calls) != 1 || (calls[0].ID != "") != whole {
+			t.Errorf("%T: %+v", end, calls)
+		}
 	}
 }

@@ -41,7 +41,6 @@ type truth struct {
 	max      int
 	ids      []token.ID
 	logprobs []float32
-	released bool // answered
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
