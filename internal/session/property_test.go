@@ -3,6 +3,7 @@ package session
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -339,7 +340,11 @@ func play(t *testing.T, seed uint64, events int) *world {
 func TestRandomSchedulesKeepEveryInvariant(t *testing.T) {
 	kinds := map[trajectory.Kind]int{}
 	fates := map[string]int{}
-	for seed := range uint64(150) {
+	seeds := uint64(100)
+	if os.Getenv("TITO_LONG") != "" {
+		seeds = 2000
+	}
+	for seed := range seeds {
 		w := play(t, seed, 150)
 		tree := w.d.s.Tree()
 		for _, turn := range tree.Turns() {

@@ -28,25 +28,26 @@ func run(ctx context.Context, spec Spec, f function) string {
 			Command string  `json:"command"`
 			Timeout float64 `json:"timeout"`
 		}
-		if err := arguments(f.Arguments, &a); err != nil {
-			return err.Error()
+		if bad := arguments(f.Arguments, &a); bad != "" {
+			return bad
 		}
 		return bash(ctx, spec, a.Command, a.Timeout)
 	case "edit":
 		var a struct{ Path, Old, New string }
-		if err := arguments(f.Arguments, &a); err != nil {
-			return err.Error()
+		if bad := arguments(f.Arguments, &a); bad != "" {
+			return bad
 		}
 		return edit(spec, a.Path, a.Old, a.New)
 	}
 	return fmt.Sprintf("There is no tool %q; the tools are bash and edit.", f.Name)
 }
 
-func arguments(s string, into any) error {
+// arguments reads a call's arguments; what it says of bad ones is for the policy.
+func arguments(s string, into any) (complaint string) {
 	if err := json.Unmarshal([]byte(s), into); err != nil {
-		return fmt.Errorf("The arguments are not what the tool takes: %w", err)
+		return fmt.Sprintf("The arguments are not what the tool takes: %v", err)
 	}
-	return nil
+	return ""
 }
 
 func bash(ctx context.Context, spec Spec, command string, seconds float64) string {

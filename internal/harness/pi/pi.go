@@ -84,7 +84,7 @@ func (h *Harness) Setup(ctx context.Context, env harness.Env) error {
 	if err != nil {
 		return fault.Wrap(fault.HarnessFailed, err, "writing Pi's settings")
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	if err := WriteSettings(dir, env.Endpoint, env.ContextWindow, env.MaxTokens); err != nil {
 		return err
 	}
