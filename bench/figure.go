@@ -55,9 +55,6 @@ func (r *Result) note(format string, args ...any) {
 func (r *Result) save(out string) error {
 	r.Date = time.Now().UTC().Format("2006-01-02")
 	r.Machine = machine()
-	if b, err := exec.Command("git", "describe", "--always", "--dirty", "--exclude=*").Output(); err == nil {
-		r.Commit = strings.TrimSpace(string(b))
-	}
 	for i := range r.Figures {
 		r.Figures[i].Value = significant(r.Figures[i].Value)
 	}
@@ -103,6 +100,15 @@ func machine() string {
 		}
 	}
 	return fmt.Sprintf("%d shared virtual cores%s, %s/%s, %s", runtime.NumCPU(), mem, runtime.GOOS, runtime.GOARCH, runtime.Version())
+}
+
+// commit names the commit that is measured, before results are written over.
+func commit() string {
+	b, err := exec.Command("git", "describe", "--always", "--dirty", "--exclude=*").Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(b))
 }
 
 // load is how many processes want a core, averaged over the last minute.

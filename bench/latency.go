@@ -42,7 +42,7 @@ type setting struct {
 func latency(ctx context.Context, e env) (Result, error) {
 	r := Result{Title: "Added latency per turn"}
 	r.note("Three processes on loopback: the client, `tito sidecar --engine vllm --durability process`, and the rehearsal engine served over HTTP without delay. " +
-		"A tool-using conversation grows turn by turn from nothing; tool results are this repository's own source. At the length named, each turn (about 50 sampled ids, " +
+		"A tool-using conversation grows turn by turn from nothing; tool results are this repository's own source. Timed are 20 turns in each of 20 sidecars (Qwen3: 10) at 8k, 40 in each of 2 at 128k. At the length named, each turn (about 50 sampled ids, " +
 		"a tool result of about 600 bytes) is made through the sidecar (request sent to answer read); then its exact prompt ids are read from the journal " +
 		"and sent to the engine twice with tito's own engine client. *Added* is the difference of the two, turn by turn. *Noise* is the second direct call less the first: " +
 		"what the machine alone does to such a difference. *Fastest tenth*: the calls that other work on the machine disturbed least, each side by itself. " +

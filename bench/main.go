@@ -79,7 +79,7 @@ func run(ctx context.Context, args []string) error {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	want := map[string]bool{}
+	at, want := commit(), map[string]bool{}
 	for _, a := range f.Args() {
 		want[a] = true
 	}
@@ -93,7 +93,7 @@ func run(ctx context.Context, args []string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
-		r.Part, r.Load = p.name, [2]string{before, load()}
+		r.Part, r.Commit, r.Load = p.name, at, [2]string{before, load()}
 		if err := r.save(e.out); err != nil {
 			return err
 		}
