@@ -440,7 +440,7 @@ func playAttack(t *testing.T, m *model.Model, seed uint64, acts int, seen map[st
 }
 
 func TestNothingAHarnessEngineOrCrashDoesBreaksTheTruth(t *testing.T) {
-	m, err := model.Builtin()
+	m, err := bundle()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,13 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
-	"github.com/tito-rl/tito/internal/builtin"
 	"github.com/tito-rl/tito/internal/chat"
 	"github.com/tito-rl/tito/internal/family"
 	"github.com/tito-rl/tito/internal/family/all"
 	"github.com/tito-rl/tito/internal/fault"
+	"github.com/tito-rl/tito/internal/model"
 	"github.com/tito-rl/tito/internal/ojson"
 	"github.com/tito-rl/tito/internal/template"
 	"github.com/tito-rl/tito/internal/token"
@@ -25,16 +26,16 @@ type real struct {
 	s *Session
 }
 
+// bundle is the built-in model, read once.
+var bundle = sync.OnceValues(model.Builtin)
+
 func onBundle(t *testing.T) *real {
 	t.Helper()
-	read := func(name string) []byte {
-		b, err := builtin.Bundle.ReadFile("bundle/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
+	m, err := bundle()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return newReal(t, read("tokenizer.json"), string(read("chat_template.jinja")))
+	return realOn(t, m.Family)
 }
 
 func newReal(t *testing.T, tok []byte, tpl string) *real {
@@ -51,6 +52,10 @@ func newReal(t *testing.T, tok []byte, tpl string) *real {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return realOn(t, f)
+}
+
+func realOn(t *testing.T, f family.Family) *real {
 	h := trajectory.Header{Policy: trajectory.DefaultPolicy(), MaxContext: 4096}
 	h.Trajectory = "t1"
 	return &real{t, f, New(Config{Family: f, Header: h, Processed: true,

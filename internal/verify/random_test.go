@@ -112,11 +112,13 @@ func (w *world) deliver(n *trajectory.Turn) {
 	if w.chance(1, 8) {
 		return
 	}
-	d := trajectory.DeliveryFact{Seq: n.Seq, State: trajectory.DeliveryDelivered}
-	if w.chance(1, 3) {
-		d.State = []trajectory.Delivery{"undelivered", "ambiguous", "aborted"}[w.r.IntN(3)]
+	for again := true; again; again = w.chance(1, 6) {
+		d := trajectory.DeliveryFact{Seq: n.Seq, State: trajectory.DeliveryDelivered}
+		if w.chance(1, 3) {
+			d.State = []trajectory.Delivery{"undelivered", "ambiguous", "aborted"}[w.r.IntN(3)]
+		}
+		w.add(w.w.Delivery(d))
 	}
-	w.add(w.w.Delivery(d))
 }
 
 func (w *world) columns(n *trajectory.Turn) {

@@ -3,6 +3,7 @@ package verify_test
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -44,7 +45,11 @@ func runOf(t testing.TB, b []byte, p trajectory.Policy) ([]byte, materialize.Rol
 
 func TestTheDerivedRunIsTheMaterializedOneOnRandomTrees(t *testing.T) {
 	segments, seen := 0, map[string]int{}
-	for seed := range uint64(300) {
+	trees := uint64(150)
+	if os.Getenv("TITO_LONG") != "" {
+		trees = 3000
+	}
+	for seed := range trees {
 		w, b := randomArtifact(t, seed)
 		for range 2 {
 			p := w.policy()
