@@ -138,6 +138,7 @@ type Parsed struct {
 type Attempt struct {
 	Status    AttemptStatus
 	Name      string
+	ModelID   string // the id that the model gave the call, in formats that have one
 	Arguments string // raw JSON text as sampled
 	Raw       string // the whole block as sampled
 	Span      token.Span

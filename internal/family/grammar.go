@@ -71,7 +71,7 @@ func (p *parser) step(id token.ID) {
 	case p.mode == inBlock && p.close1 >= 0:
 		p.back()
 	default:
-		p.finish()
+		p.finish(true)
 		p.out.End, p.out.Stop = EndStop, id
 	}
 }
@@ -176,13 +176,13 @@ func (p *parser) blockTag(id token.ID, spelled string) {
 			if p.close1 >= 0 {
 				p.issue(IssueCallClosedByText)
 			}
-			p.resolve()
+			p.resolve(p.pos)
 			return
 		case Broken:
 			if p.close1 >= 0 {
 				p.back()
 			} else {
-				p.resolve()
+				p.resolve(p.pos)
 			}
 			return
 		case Maybe:
@@ -197,7 +197,11 @@ func (p *parser) blockTag(id token.ID, spelled string) {
 				p.back()
 				return
 			}
-			p.unclosed(p.pos - 1)
+			if p.k.Called == "" {
+				p.resolve(p.pos - 1)
+			} else {
+				p.unclosed(p.pos - 1)
+			}
 			p.tag(id, spelled)
 			return
 		}
@@ -214,12 +218,12 @@ func (p *parser) back() {
 	p.dec.Done()
 	p.pos = p.close1 + 1
 	p.block.cut(p.cut)
-	p.resolve()
+	p.resolve(p.pos)
 }
 
-// resolve reads a closed block, whose closing tag was the last id read.
-func (p *parser) resolve() {
-	span := token.Span{Start: p.opened, End: p.pos}
+// resolve reads a closed block, which ends at end.
+func (p *parser) resolve(end int) {
+	span := token.Span{Start: p.opened, End: end}
 	raw := p.k.Call + p.block.String() + p.k.Called
 	as, issues := p.k.NewBlock().Read(&p.block, p.tools)
 	isCall := true
@@ -240,7 +244,9 @@ func (p *parser) resolve() {
 		p.out.Calls = append(p.out.Calls, as...)
 		p.content.token(p.k.Call)
 		p.content.join(&p.block)
-		p.content.token(p.k.Called)
+		if p.k.Called != "" {
+			p.content.token(p.k.Called)
+		}
 		return
 	}
 	for _, word := range issues {
@@ -298,8 +304,8 @@ func (p *parser) unclosed(end int) {
 	p.mode = inContent
 }
 
-// finish ends the reply where the parser stands.
-func (p *parser) finish() {
+// finish ends the reply where the parser stands; stopped says whether it was said to the end.
+func (p *parser) finish(stopped bool) {
 	end := len(p.ids)
 	if p.pos > 0 && p.k.isStop(p.ids[p.pos-1]) {
 		end = p.pos - 1
@@ -309,7 +315,11 @@ func (p *parser) finish() {
 		p.thoughtCall(end)
 		p.issue(IssueReasoningUnclosed)
 	case inBlock:
-		p.unclosed(end)
+		if p.k.Called == "" && stopped && p.inner.Close() != Inside {
+			p.resolve(end)
+		} else {
+			p.unclosed(end)
+		}
 	case inContent:
 		p.content.text = p.content.text[:p.content.Len()-p.tailFrame()]
 	}

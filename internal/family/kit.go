@@ -21,7 +21,11 @@ type Format struct {
 	Close, CloseCalls string
 	Stops             []StopToken // the first must exist, the others may be absent
 	Think, Thought    string      // around reasoning; a tokenizer without them does not think
-	Call, Called      string      // around calls; "" where the format has none
+	// Call and Called stand around calls; "" where the format has none. With Call alone a call ends where the next begins,
+	// or where the reply is stopped.
+	Call, Called string
+	// CallID is the id that the template is handed for a call that came with id; nil is as it came.
+	CallID func(id string) string
 	// NewBlock starts the reading of one block between Call and Called.
 	NewBlock func() Block
 	// WriteCalls gives the text of a reply's calls, from the first Call to the last Called. What the harness gave goes
@@ -82,6 +86,9 @@ var (
 	_ Retainer  = (*Kit)(nil)
 )
 
+// noID is the id of no token.
+const noID = ^token.ID(0)
+
 // NewKit binds f to a model. Where the tokenizer lacks a token of the format the error is fault.UnknownFamily.
 func NewKit(f Format, tok *tokenizer.Tokenizer, tpl *template.Template, opts Options) (*Kit, error) {
 	k := &Kit{Format: f, tok: tok, tpl: tpl, opts: opts, added: map[token.ID]string{}, byText: map[string]tokenizer.AddedToken{}}
@@ -100,6 +107,9 @@ func NewKit(f Format, tok *tokenizer.Tokenizer, tpl *template.Template, opts Opt
 	}
 	k.turn, k.calls = k.byText[f.Turn], f.Call != ""
 	k.open, k.close = k.byText[f.Call].ID, k.byText[f.Called].ID
+	if f.Called == "" {
+		k.close = noID
+	}
 	for _, s := range f.Stops {
 		if t, ok := k.byText[s.Text]; ok {
 			k.stops = append(k.stops, Stop{ID: t.ID, Text: s.Text, Kind: s.Kind})

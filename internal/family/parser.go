@@ -105,7 +105,7 @@ func (p *parser) Done(stopped bool) (Parsed, []Event) {
 			p.drain()
 			continue
 		}
-		p.finish()
+		p.finish(stopped)
 		p.out.End = EndTruncated
 		if stopped {
 			p.out.End, p.out.Stop = EndStop, p.k.stops[0].ID

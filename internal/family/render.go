@@ -142,7 +142,7 @@ func (k *Kit) message(m chat.Message, mark rune, s said) ojson.Value {
 			}
 			name := text(c.Name, w)
 			calls[i] = ojson.ObjectOf(
-				ojson.Member{Key: "id", Value: text(c.ID, nil)},
+				ojson.Member{Key: "id", Value: text(k.callID(c.ID), nil)},
 				ojson.Member{Key: "type", Value: ojson.StringOf("function")},
 				ojson.Member{Key: "function", Value: ojson.ObjectOf(
 					ojson.Member{Key: "name", Value: name},
@@ -151,12 +151,19 @@ func (k *Kit) message(m chat.Message, mark rune, s said) ojson.Value {
 		out = append(out, ojson.Member{Key: "tool_calls", Value: ojson.ArrayOf(calls...)})
 	}
 	if m.CallID != "" {
-		out = append(out, ojson.Member{Key: "tool_call_id", Value: text(m.CallID, nil)})
+		out = append(out, ojson.Member{Key: "tool_call_id", Value: text(k.callID(m.CallID), nil)})
 	}
 	if m.Name != "" {
 		out = append(out, ojson.Member{Key: "name", Value: text(m.Name, nil)})
 	}
 	return ojson.ObjectOf(out...)
+}
+
+func (k *Kit) callID(id string) string {
+	if k.CallID == nil {
+		return id
+	}
+	return k.CallID(id)
 }
 
 // arguments hands a JSON object over as one, anything else as the text that came.

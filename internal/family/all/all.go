@@ -28,11 +28,11 @@ type Row struct {
 // Rows lists every format, in the order in which they are tried. The slice belongs to the caller.
 func Rows() []Row {
 	return []Row{
-		{chatml.Name, chatml.New, "the tokenizer and template of Qwen3"},
-		{qwenxml.Name, qwenxml.New, "templates of Qwen3.5, Qwen3.6 and Nemotron 3; a tokenizer of our own with Qwen3.5's added tokens and ids"},
-		{glm.Name, glm.New, "templates of GLM-4.5 and GLM-5.2; a tokenizer of our own with GLM-4.5's added tokens and ids"},
-		{minimax.Name, minimax.New, "a template of our own in the published format; a tokenizer of our own with MiniMax-M2's added tokens and ids"},
-		{generic.Name, generic.New, "templates of many makers; Qwen3's tokenizer"},
+		{chatml.Name, chatml.New, "Qwen3's tokenizer; templates of Qwen2.5, Qwen3, Qwen3-VL and TRL's training template"},
+		{qwenxml.Name, qwenxml.New, "templates of Qwen3.5, 3.6, 3.8 and Nemotron 3 over Qwen3's tokenizer and over a synthetic one with Qwen3.5's ids; of Qwen3-Coder the layout alone"},
+		{glm.Name, glm.New, "templates of GLM-4.5 and GLM-5.2 over a synthetic tokenizer with GLM-4.5's ids"},
+		{minimax.Name, minimax.New, "a template of our own in MiniMax-M2's layout over a synthetic tokenizer with its ids"},
+		{generic.Name, generic.New, "templates of Llama 3.1, Phi-3 and Gemma 3 over synthetic tokenizers"},
 	}
 }
 

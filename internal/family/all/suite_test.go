@@ -44,7 +44,7 @@ func (f *subject) randomText(r *rand.Rand, n int) string {
 // randomReply is a reply whose calls have typed arguments.
 func (f *subject) randomReply(r *rand.Rand) chat.Reply {
 	out := chat.Reply{Finish: chat.FinishStop}
-	if r.IntN(2) == 0 || strings.HasPrefix(f.Layout.Opening, f.Think) && f.Layout.Opening != "" {
+	if f.reasons() && (r.IntN(2) == 0 || f.Layout.Opening != "") {
 		out.Reasoning = chat.T(f.randomText(r, 6))
 	}
 	if s := f.randomText(r, 6); s != "" {
@@ -62,6 +62,12 @@ func (f *subject) randomReply(r *rand.Rand) chat.Reply {
 	return out
 }
 
+// reasons is whether a reply may have reasoning: there are tokens for it, and the prompt has not closed it already.
+func (f *subject) reasons() bool {
+	_, ok := f.tok.Lookup(f.Think)
+	return ok && !strings.Contains(f.Layout.Opening, f.Thought)
+}
+
 func (f *subject) tools(t testing.TB) []ojson.Value { return value(t, typedTools).Elems() }
 
 // prompt is the one that a reply follows.
@@ -74,33 +80,33 @@ func (f *subject) prompt(t testing.TB) []token.ID {
 	return r.IDs
 }
 
-func TestEveryFormatParsesWhatItSpeaks(t *testing.T) {
-	eachModel(t, func(t *testing.T, _ model, f *subject) {
-		in := family.ParseInput{Prompt: f.prompt(t), Tools: f.tools(t)}
-		refused := 0
-		const n = 200
-		for seed := range uint64(n) {
-			want := f.randomReply(rand.New(rand.NewPCG(seed, 2)))
-			said, err := f.Speak(want)
-			if fault.CodeOf(err) == fault.BadRequest {
-				refused++
-				continue
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			p := parse(t, f, in, said, nil, true)
-			if d := cmp.Diff(want, replyOf(p)); d != "" {
-				t.Fatalf("seed %d, %s:\n%s%v", seed, show(f, said), d, p)
-			}
-			if !f.isStop(said[len(said)-1]) || slices.ContainsFunc(said[:len(said)-1], f.isStop) {
-				t.Fatalf("seed %d: %s", seed, show(f, said))
-			}
+func TestEveryFormatParsesWhatItSpeaks(t *testing.T) { eachModel(t, parsesWhatItSpeaks) }
+
+func parsesWhatItSpeaks(t *testing.T, _ model, f *subject) {
+	in := family.ParseInput{Prompt: f.prompt(t), Tools: f.tools(t)}
+	refused := 0
+	const n = 200
+	for seed := range uint64(n) {
+		want := f.randomReply(rand.New(rand.NewPCG(seed, 2)))
+		said, err := f.Speak(want)
+		if fault.CodeOf(err) == fault.BadRequest {
+			refused++
+			continue
 		}
-		if refused > n/4 {
-			t.Errorf("%d of %d replies cannot be said", refused, n)
+		if err != nil {
+			t.Fatal(err)
 		}
-	})
+		p := parse(t, f, in, said, nil, true)
+		if d := cmp.Diff(want, replyOf(p)); d != "" {
+			t.Fatalf("seed %d, %s:\n%s%v", seed, show(f, said), d, p)
+		}
+		if !f.isStop(said[len(said)-1]) || slices.ContainsFunc(said[:len(said)-1], f.isStop) {
+			t.Fatalf("seed %d: %s", seed, show(f, said))
+		}
+	}
+	if refused > n/4 {
+		t.Errorf("%d of %d replies cannot be said", refused, n)
+	}
 }
 
 func replyOf(p family.Parsed) chat.Reply {
@@ -113,52 +119,52 @@ func replyOf(p family.Parsed) chat.Reply {
 	return out
 }
 
-func TestEveryFormatKeepsAnEchoedReply(t *testing.T) {
-	eachModel(t, func(t *testing.T, m model, f *subject) {
-		checked := 0
-		for seed := range uint64(60) {
-			r := rand.New(rand.NewPCG(seed, 3))
-			c := family.Conversation{Messages: []chat.Message{user("u" + f.randomText(r, 4))}, Sampled: map[int][]token.ID{}, Tools: f.tools(t)}
-			var memo family.Memo
-			for turn := range 3 {
-				before, err := f.RenderWith(&memo, c)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if full, _ := f.Render(c); !slices.Equal(full.IDs, before.IDs) || full.Text != before.Text {
-					t.Fatalf("seed %d: reuse gives other ids", seed)
-				}
-				reply := f.canonical(m, f.randomReply(r))
-				said, err := f.Speak(reply)
-				if err != nil {
-					continue
-				}
-				c.Sampled[len(c.Messages)] = said
-				c.Messages = append(c.Messages, echo(reply))
-				for range reply.Calls {
-					c.Messages = append(c.Messages, chat.Message{Role: chat.Tool, CallID: "x", Content: chat.T("r" + f.randomText(r, 5))})
-				}
-				if len(reply.Calls) == 0 {
-					c.Messages = append(c.Messages, user("go on"))
-				}
-				after, err := f.Render(c)
-				if err != nil {
-					t.Fatal(err)
-				}
-				check := append(slices.Clone(before.IDs), said...)
-				if k := token.CommonPrefix(check, after.IDs); k < len(check) {
-					t.Fatalf("seed %d, turn %d: id %d differs: %q then %q", seed, turn, k, show(f, check[k:]), show(f, after.IDs[k:]))
-				}
-				checked++
-				if len(reply.Calls) == 0 {
-					break // a user's message may strip reasoning
-				}
+func TestEveryFormatKeepsAnEchoedReply(t *testing.T) { eachModel(t, keepsAnEchoedReply) }
+
+func keepsAnEchoedReply(t *testing.T, m model, f *subject) {
+	checked := 0
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		c := family.Conversation{Messages: []chat.Message{user("u" + f.randomText(r, 4))}, Sampled: map[int][]token.ID{}, Tools: f.tools(t)}
+		var memo family.Memo
+		for turn := range 3 {
+			before, err := f.RenderWith(&memo, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if full, _ := f.Render(c); !slices.Equal(full.IDs, before.IDs) || full.Text != before.Text {
+				t.Fatalf("seed %d: reuse gives other ids", seed)
+			}
+			reply := f.canonical(m, f.randomReply(r))
+			said, err := f.Speak(reply)
+			if err != nil {
+				continue
+			}
+			c.Sampled[len(c.Messages)] = said
+			c.Messages = append(c.Messages, echo(reply))
+			for range reply.Calls {
+				c.Messages = append(c.Messages, chat.Message{Role: chat.Tool, CallID: "x", Content: chat.T("r" + f.randomText(r, 5))})
+			}
+			if len(reply.Calls) == 0 {
+				c.Messages = append(c.Messages, user("go on"))
+			}
+			after, err := f.Render(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			check := append(slices.Clone(before.IDs), said...)
+			if k := token.CommonPrefix(check, after.IDs); k < len(check) {
+				t.Fatalf("seed %d, turn %d: id %d differs: %q then %q", seed, turn, k, show(f, check[k:]), show(f, after.IDs[k:]))
+			}
+			checked++
+			if len(reply.Calls) == 0 {
+				break // a user's message may strip reasoning
 			}
 		}
-		if checked < 60 {
-			t.Errorf("%d turns checked", checked)
-		}
-	})
+	}
+	if checked < 60 {
+		t.Errorf("%d turns checked", checked)
+	}
 }
 
 // canonical makes r one that the template writes as it was spoken.
@@ -167,7 +173,7 @@ func (f *subject) canonical(m model, r chat.Reply) chat.Reply {
 		r.Content = chat.T(strings.TrimSpace(r.Content.S))
 	}
 	switch {
-	case f.Call == "" || f.Layout.ThinkEnd == f.Format.Layout.ThinkEnd && m.template == "coder":
+	case f.Call == "" || !f.reasons() || f.Layout.ThinkEnd == f.Format.Layout.ThinkEnd && m.template == "coder":
 		r.Reasoning = chat.Text{}
 	default:
 		r.Reasoning = chat.T(strings.TrimSpace("because " + r.Reasoning.S))
@@ -180,39 +186,39 @@ func (f *subject) canonical(m model, r chat.Reply) chat.Reply {
 	return r
 }
 
-func TestNoFormatMakesASpecialTokenOfABody(t *testing.T) {
-	eachModel(t, func(t *testing.T, _ model, f *subject) {
-		for seed := range uint64(60) {
-			dirty := "x" + f.randomText(rand.New(rand.NewPCG(seed, 4)), 8)
-			with := func(s string) family.Conversation {
-				args := `{"k": ` + string(ojson.AppendString(nil, s)) + `}`
-				return family.Conversation{
-					Messages: []chat.Message{{Role: chat.System, Content: chat.T(s)}, user(s),
-						{Role: chat.Assistant, Content: chat.T(s), Reasoning: chat.T(s), Calls: []chat.Call{{ID: s, Name: s, Arguments: args}}},
-						{Role: chat.Tool, Content: chat.T(s), CallID: s}, user(s)},
-					Tools: []ojson.Value{value(t, `{"type": "function", "function": {"name": "f", "description": `+string(ojson.AppendString(nil, s))+`}}`)},
-				}
-			}
-			specials := func(c family.Conversation) (out []token.ID) {
-				r, err := f.Render(c)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, id := range r.IDs {
-					if _, ok := f.added[id]; ok {
-						out = append(out, id)
-					}
-				}
-				if f.Decode(r.IDs) != r.Text {
-					t.Fatalf("seed %d: the ids spell %q, the text is %q", seed, f.Decode(r.IDs), r.Text)
-				}
-				return out
-			}
-			if d := cmp.Diff(specials(with("x")), specials(with(dirty))); d != "" {
-				t.Fatalf("seed %d, %q:\n%s", seed, dirty, d)
+func TestNoFormatMakesASpecialTokenOfABody(t *testing.T) { eachModel(t, makesNoSpecialToken) }
+
+func makesNoSpecialToken(t *testing.T, _ model, f *subject) {
+	for seed := range uint64(60) {
+		dirty := "x" + f.randomText(rand.New(rand.NewPCG(seed, 4)), 8)
+		with := func(s string) family.Conversation {
+			args := `{"k": ` + string(ojson.AppendString(nil, s)) + `}`
+			return family.Conversation{
+				Messages: []chat.Message{{Role: chat.System, Content: chat.T(s)}, user(s),
+					{Role: chat.Assistant, Content: chat.T(s), Reasoning: chat.T(s), Calls: []chat.Call{{ID: s, Name: s, Arguments: args}}},
+					{Role: chat.Tool, Content: chat.T(s), CallID: s}, user(s)},
+				Tools: []ojson.Value{value(t, `{"type": "function", "function": {"name": "f", "description": `+string(ojson.AppendString(nil, s))+`}}`)},
 			}
 		}
-	})
+		specials := func(c family.Conversation) (out []token.ID) {
+			r, err := f.Render(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, id := range r.IDs {
+				if _, ok := f.added[id]; ok {
+					out = append(out, id)
+				}
+			}
+			if f.Decode(r.IDs) != r.Text {
+				t.Fatalf("seed %d: the ids spell %q, the text is %q", seed, f.Decode(r.IDs), r.Text)
+			}
+			return out
+		}
+		if d := cmp.Diff(specials(with("x")), specials(with(dirty))); d != "" {
+			t.Fatalf("seed %d, %q:\n%s", seed, dirty, d)
+		}
+	}
 }
 
 // scraps are stretches of ids that matter to the format's grammar.
@@ -247,26 +253,26 @@ func (f *subject) babble(r *rand.Rand) (said []token.ID) {
 	return said
 }
 
-func TestNoFormatDependsOnHowAStreamIsCut(t *testing.T) {
-	eachModel(t, func(t *testing.T, _ model, f *subject) {
-		prompt, tools := f.prompt(t), f.tools(t)
-		for seed := range uint64(200) {
-			r := rand.New(rand.NewPCG(seed, 7))
-			said := f.babble(r)
-			if reply, err := f.Speak(f.randomReply(r)); err == nil && r.IntN(2) == 0 && len(reply) > 0 { // a reply with a wound
-				at := r.IntN(len(reply))
-				said = append(append(slices.Clone(reply[:at]), said[:min(len(said), r.IntN(6))]...), reply[at:]...)
-			}
-			in := family.ParseInput{NoCalls: r.IntN(8) == 0}
-			if r.IntN(2) == 0 {
-				in.Prompt = prompt
-			}
-			if r.IntN(2) == 0 {
-				in.Tools = tools
-			}
-			f.checkCuts(t, in, said, r)
+func TestNoFormatDependsOnHowAStreamIsCut(t *testing.T) { eachModel(t, isCutAnyhow) }
+
+func isCutAnyhow(t *testing.T, _ model, f *subject) {
+	prompt, tools := f.prompt(t), f.tools(t)
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		said := f.babble(r)
+		if reply, err := f.Speak(f.randomReply(r)); err == nil && r.IntN(2) == 0 && len(reply) > 0 { // a reply with a wound
+			at := r.IntN(len(reply))
+			said = append(append(slices.Clone(reply[:at]), said[:min(len(said), r.IntN(6))]...), reply[at:]...)
 		}
-	})
+		in := family.ParseInput{NoCalls: r.IntN(8) == 0}
+		if r.IntN(2) == 0 {
+			in.Prompt = prompt
+		}
+		if r.IntN(2) == 0 {
+			in.Tools = tools
+		}
+		f.checkCuts(t, in, said, r)
+	}
 }
 
 func (f *subject) checkCuts(t testing.TB, in family.ParseInput, said []token.ID, r *rand.Rand) {

@@ -1,0 +1,276 @@
+//go:build e2e
+
+package all
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/json"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tito-rl/tito/internal/family"
+	"github.com/tito-rl/tito/internal/fault"
+	"github.com/tito-rl/tito/internal/ojson"
+	"github.com/tito-rl/tito/internal/template"
+	"github.com/tito-rl/tito/internal/testkit"
+	"github.com/tito-rl/tito/internal/token"
+)
+
+// real is a template as its maker, or a trainer's library, publishes it.
+type real struct {
+	file   string // a file of the jinja module, or of the trl package
+	format string
+	added  map[string]int // over the built-in vocabulary; nil is Qwen3's own tokenizer
+	model  model          // how replies must look to come back as they were said
+	tokens []ojson.Member
+}
+
+func tokens(bos, eos string) []ojson.Member {
+	return []ojson.Member{{Key: "bos_token", Value: ojson.StringOf(bos)}, {Key: "eos_token", Value: ojson.StringOf(eos)}}
+}
+
+var reals = []real{
+	{file: "jinja/Qwen3-8B-Q8_0.jinja", format: "chatml-hermes"},
+	{file: "trl/qwen2_5.jinja", format: "chatml-hermes"},
+	{file: "trl/qwen3_instruct_2507.jinja", format: "chatml-hermes"},
+	{file: "trl/qwen3_training.jinja", format: "chatml-hermes"},
+	{file: "jinja/Qwen3-VL-30B-A3B-Instruct-Q8_0.jinja", format: "chatml-hermes"},
+	{file: "jinja/Qwen3.5-35B-A3B-Q8_0.jinja", format: "qwen-xml", model: model{trims: true}},
+	{file: "jinja/Qwen3.6-35B-A3B-UD-Q4_K_M.jinja", format: "qwen-xml", model: model{trims: true}},
+	{file: "trl/qwen3_5_nothink.jinja", format: "qwen-xml", model: model{trims: true}},
+	{file: "trl/qwen3_5_think.jinja", format: "qwen-xml", added: qwen35IDs, model: model{trims: true}},
+	{file: "trl/qwen3_5_think_training.jinja", format: "qwen-xml", model: model{trims: true}},
+	{file: "trl/qwen3_6.jinja", format: "qwen-xml", model: model{trims: true}},
+	{file: "trl/qwen3_8.jinja", format: "qwen-xml", model: model{trims: true}},
+	{file: "jinja/NVIDIA-Nemotron-3-Super.jinja", format: "qwen-xml", model: model{trims: true}},
+	{file: "trl/nemotron_3_nano.jinja", format: "qwen-xml", model: model{trims: true}},
+	{file: "trl/nemotron_3_ultra.jinja", format: "qwen-xml", model: model{trims: true}},
+	{file: "trl/nemotron_3_5_lightning.jinja", format: "qwen-xml", model: model{trims: true}},
+	{file: "jinja/GLM-5.2.jinja", format: "glm", added: glmIDs, model: model{trims: true}},
+	{file: "trl/glm4moe.jinja", format: "glm", added: glmIDs, model: model{trims: true}},
+	{file: "trl/glm4moe_training.jinja", format: "glm", added: glmIDs, model: model{trims: true}},
+	{file: "trl/llama3_1.jinja", format: "generic", model: model{trims: true}, tokens: tokens("<|begin_of_text|>", "<|eot_id|>"),
+		added: map[string]int{"<|begin_of_text|>": 128000, "<|start_header_id|>": 128006, "<|end_header_id|>": 128007, "<|eot_id|>": 128009}},
+	{file: "trl/phi3.jinja", format: "generic", tokens: tokens("<s>", "<|endoftext|>"),
+		added: map[string]int{"<s>": 4100, "<|endoftext|>": 4101, "<|assistant|>": 4102, "<|system|>": 4103, "<|user|>": 4104, "<|end|>": 4105}},
+	{file: "trl/gemma3.jinja", format: "generic", model: model{trims: true}, tokens: tokens("<bos>", "<eos>"),
+		added: map[string]int{"<bos>": 4100, "<eos>": 4101, "<start_of_turn>": 4102, "<end_of_turn>": 4103}},
+}
+
+// source is a template's text.
+func (r real) source(t *testing.T) string {
+	t.Helper()
+	from, name, _ := strings.Cut(r.file, "/")
+	dir := jinjaTemplates(t)
+	if from == "trl" {
+		dir = trlTemplates(t)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// jinjaTemplates is the folder of templates in a Go module that is downloaded for these tests alone.
+func jinjaTemplates(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module fetch\n\ngo 1.26\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("go", "mod", "download", "-json", "github.com/ardanlabs/jinja@v1.8.0")
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	if err != nil {
+		testkit.Missing(t, "cannot download the templates: %v", err)
+	}
+	var mod struct{ Dir string }
+	if err := json.Unmarshal(out, &mod); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(mod.Dir, "testdata", "templates")
+}
+
+// trlTemplates is the folder of templates of the trl package, downloaded once beside the other things that tests need.
+func trlTemplates(t *testing.T) string {
+	t.Helper()
+	const version = "1.16.0"
+	dir := filepath.Join(filepath.Dir(testkit.Dep(t, "venv")), "trl-"+version)
+	if _, err := os.Stat(dir); err == nil {
+		return dir
+	}
+	tmp := t.TempDir()
+	if out, err := exec.Command(testkit.Python(t), "-m", "pip", "download", "-q", "--no-deps", "-d", tmp, "trl=="+version).CombinedOutput(); err != nil {
+		testkit.Missing(t, "cannot download trl: %v\n%s", err, out)
+	}
+	wheels, _ := filepath.Glob(filepath.Join(tmp, "*.whl"))
+	if len(wheels) != 1 {
+		t.Fatalf("%v", wheels)
+	}
+	r, err := zip.OpenReader(wheels[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	part := filepath.Join(tmp, "templates")
+	if err := os.Mkdir(part, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range r.File {
+		if !strings.HasSuffix(f.Name, ".jinja") {
+			continue
+		}
+		in, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(part, filepath.Base(f.Name)), b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.CopyFS(dir, os.DirFS(part)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func (r real) tokenizer(t *testing.T) string {
+	t.Helper()
+	if r.added != nil {
+		return withAdded(t, r.added)
+	}
+	b, err := os.ReadFile(filepath.Join(testkit.Qwen3(t), "tokenizer.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestE2ERealTemplatesAreReadByTheirFormat(t *testing.T) {
+	for _, r := range reals {
+		t.Run(r.file, func(t *testing.T) {
+			f := bind(t, r.tokenizer(t), r.source(t), family.Options{Tokens: r.tokens})
+			if f.Name() != r.format {
+				t.Fatalf("read as %s", f.Name())
+			}
+			how, setting := f.Retention()
+			t.Logf("%#v; reasoning kept: %s %s", f.Layout, how, setting.Key)
+			if r.format == "chatml-hermes" {
+				return
+			}
+			parsesWhatItSpeaks(t, r.model, f)
+			keepsAnEchoedReply(t, r.model, f)
+			isCutAnyhow(t, r.model, f)
+		})
+	}
+}
+
+// anyTemplate renders with transformers under tokenizers and templates, as engines hand conversations over. Each argument
+// is a folder with both; a line names its folder.
+const anyTemplate = `
+import json, sys
+from transformers import PreTrainedTokenizerFast
+toks = {}
+for d in sys.argv[1:]:
+    toks[d] = PreTrainedTokenizerFast(tokenizer_file=d + "/tokenizer.json", **json.load(open(d + "/tokens.json")))
+    toks[d].chat_template = open(d + "/template.jinja", newline="").read()
+for line in sys.stdin:
+    d, line = line.split(" ", 1)
+    c = json.loads(line)
+    for m in c["messages"]:
+        m["content"] = m.get("content") or ""
+        for call in m.get("tool_calls") or []:
+            f = call["function"]
+            f["arguments"] = json.loads(f["arguments"]) if f["arguments"] else {}
+    try:
+        text = toks[d].apply_chat_template(c["messages"], tools=c.get("tools"), tokenize=False, add_generation_prompt=True, **c.get("kwargs", {}))
+    except Exception as e:
+        print(json.dumps({"error": str(e)}))
+        continue
+    print(json.dumps({"text": text, "ids": toks[d].encode(text, add_special_tokens=False)}))
+`
+
+func TestE2EEveryFormatRendersAsTransformers(t *testing.T) {
+	const each = 60 // conversations a template
+	type question struct {
+		r real
+		f *subject
+		c family.Conversation
+	}
+	var qs []question
+	var in bytes.Buffer
+	args := []string{"-c", anyTemplate}
+	for _, r := range reals {
+		dir := t.TempDir()
+		tokens := map[string]string{}
+		for _, m := range r.tokens {
+			tokens[m.Key] = m.Value.Str()
+		}
+		special, err := json.Marshal(tokens)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string]string{"tokenizer.json": r.tokenizer(t), "template.jinja": r.source(t), "tokens.json": string(special)} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		args = append(args, dir)
+		f := bind(t, r.tokenizer(t), r.source(t), family.Options{Tokens: r.tokens})
+		for seed := range uint64(each) {
+			wire, c := conversation(t, rand.New(rand.NewPCG(seed, 9)))
+			c.Clock = template.Clock{Year: 2026, Month: 11, Day: 30}
+			in.WriteString(dir + " " + string(wire) + "\n")
+			qs = append(qs, question{r, f, c})
+		}
+	}
+	cmd := exec.Command(testkit.Python(t), args...)
+	cmd.Stdin, cmd.Stderr = &in, os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.Split(bytes.TrimSpace(out), []byte("\n"))
+	if len(lines) != len(qs) {
+		t.Fatalf("%d answers to %d conversations", len(lines), len(qs))
+	}
+	rendered := map[string]int{}
+	for i, line := range lines {
+		var want struct {
+			Text, Error string
+			IDs         []token.ID
+		}
+		if err := json.Unmarshal(line, &want); err != nil {
+			t.Fatal(err)
+		}
+		q := qs[i]
+		got, err := q.f.Render(q.c)
+		switch {
+		case want.Error != "" && fault.CodeOf(err) == fault.TemplateRefused:
+		case want.Error != "" || err != nil:
+			t.Errorf("%s, conversation %d: Python says %q, here %v", q.r.file, i%each, want.Error, err)
+		case got.Text != want.Text || !slices.Equal(got.IDs, want.IDs):
+			t.Errorf("%s, conversation %d:\nwant %q\n got %q", q.r.file, i%each, want.Text, got.Text)
+		default:
+			rendered[q.r.file]++
+		}
+	}
+	for _, r := range reals {
+		if rendered[r.file] == 0 {
+			t.Errorf("%s: every conversation was refused", r.file)
+		}
+		t.Logf("%-45s %-14s %d of %d rendered, the others refused by both", r.file, r.format, rendered[r.file], each)
+	}
+}
