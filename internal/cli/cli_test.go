@@ -45,6 +45,7 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata/script",
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "await": await, "chat": chat, "damage": damage, "keys": keys, "takeport": takePort, "signal": send,
+			"bundle": bundle,
 		},
 		Setup: func(e *testscript.Env) error {
 			e.Vars = append(e.Vars, "HOME="+e.WorkDir, "PATH="+os.Getenv("PATH")) // $PATH holds tito

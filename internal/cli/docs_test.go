@@ -38,7 +38,7 @@ func TestTheDocsSayWhatTheCommandsDo(t *testing.T) {
 		if c.Short == "" || strings.HasSuffix(c.Short, ".") {
 			t.Errorf("%s is described by %q", c.Name(), c.Short)
 		}
-		describe(&b, c)
+		describe(&b, "tito ", c)
 		n++
 	}
 	if n < 9 {
@@ -59,8 +59,8 @@ func TestTheDocsSayWhatTheCommandsDo(t *testing.T) {
 	}
 }
 
-func describe(b *strings.Builder, c *cobra.Command) {
-	fmt.Fprintf(b, "\n## tito %s\n\n%s.\n", c.Use, c.Short)
+func describe(b *strings.Builder, before string, c *cobra.Command) {
+	fmt.Fprintf(b, "\n## %s%s\n\n%s.\n", before, c.Use, c.Short)
 	if c.Long != "" {
 		fmt.Fprintf(b, "\n%s\n", c.Long)
 	}
@@ -85,4 +85,7 @@ func describe(b *strings.Builder, c *cobra.Command) {
 		}
 		fmt.Fprintf(b, "| `%s` | %s | %s |\n", flag, def, strings.ReplaceAll(usage, "|", "\\|"))
 	})
+	for _, sub := range c.Commands() {
+		describe(b, before+c.Name()+" ", sub)
+	}
 }
