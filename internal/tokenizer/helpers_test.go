@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"encoding/json"
 	"flag"
+	"os"
 	"testing"
 
 	"github.com/tito-rl/tito/internal/builtin"
@@ -80,4 +81,12 @@ func lookup(t testing.TB, tok *Tokenizer, s string) token.ID {
 		t.Fatalf("no token %q", s)
 	}
 	return id
+}
+
+// often is how many of n random cases an ordinary run tries; TITO_LONG=1 tries all.
+func often(n int) int {
+	if os.Getenv("TITO_LONG") != "" {
+		return n
+	}
+	return n / 5
 }
