@@ -121,7 +121,11 @@ func CheckBuiltin() (*Report, error) {
 func (d directory) check(name string) *Report {
 	r := &Report{Dir: d.where, Can: []string{}, Families: []FamilyInfo{}, Stops: []StopInfo{}, Ends: []EndInfo{},
 		Sampling: []SamplingInfo{}, Problems: []Problem{}}
-	for _, n := range []string{tokenizerFile, configFile, templateFile, generationFile} {
+	file := tokenizerFile
+	if s, err := d.source(); err == nil {
+		file = s.name
+	}
+	for _, n := range []string{file, configFile, templateFile, generationFile} {
 		b, err := d.read(n)
 		r.fails(err)
 		f := FileInfo{Name: n, Found: b != nil, Bytes: len(b)}
@@ -130,9 +134,9 @@ func (d directory) check(name string) *Report {
 		}
 		r.Files = append(r.Files, f)
 	}
-	tok, data, cfg, err := d.tokenizer()
+	tok, src, cfg, err := d.tokenizer()
 	if r.fails(err); err == nil {
-		r.Tokenizer = describe(tok, data)
+		r.Tokenizer = describe(tok, src)
 		r.Can = append(r.Can, "encode", "decode")
 	} else {
 		cfg, err = d.config() // what it says of the template is still of use
@@ -267,8 +271,11 @@ func (r *Report) sampling(generation ojson.Value) {
 	}
 }
 
-func describe(tok *tokenizer.Tokenizer, data []byte) *TokenizerInfo {
-	out := &TokenizerInfo{Constructs: constructs(data), Vocabulary: tok.VocabSize()}
+func describe(tok *tokenizer.Tokenizer, s source) *TokenizerInfo {
+	out := &TokenizerInfo{Constructs: Constructs{s.name, []string{}, []string{}, []string{}, []string{}}, Vocabulary: tok.VocabSize()}
+	if s.name == tokenizerFile {
+		out.Constructs = constructs(s.data)
+	}
 	for _, a := range tok.Added() {
 		out.Added++
 		if a.Special {

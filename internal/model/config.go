@@ -16,6 +16,7 @@ type config struct {
 	tokens   []ojson.Member // special tokens by name, as the template sees them
 	eos      string         // "" for none
 	added    []ojson.Member // added_tokens_decoder
+	class    string         // tokenizer_class, "" for none
 	template ojson.Value    // chat_template: a string, or a list of {name, template}
 }
 
@@ -72,6 +73,10 @@ func (d directory) config() (config, error) {
 	}
 	added, _ := v.Get("added_tokens_decoder")
 	c.added = added.Members()
+	class, _ := v.Get("tokenizer_class")
+	if class.Kind() == ojson.String {
+		c.class = class.Str()
+	}
 	c.template, _ = v.Get("chat_template")
 	return c, nil
 }

@@ -46,20 +46,27 @@ type Model struct {
 	VocabSize int        // 1 + the highest id of the tokenizer; an engine's own may be padded beyond it
 }
 
+// Loader reads models' directories. The zero Loader needs nothing.
+type Loader struct {
+	// Cache is a folder for compiled tokenizers, which load many times faster than their files. It is made where it is
+	// not there; "" is none. What is in it may be deleted at any time.
+	Cache string
+}
+
 // Load reads the model in a directory. Errors: fault.FileMissing where the directory is not there or a file cannot be
 // read; fault.BadModel where it lacks a file or its files disagree; else the code of the part that is wrong
 // (fault.BadTokenizer, fault.UnsupportedTokenizer, fault.BadTemplate, fault.UnknownFamily).
-func Load(dir string) (*Model, error) {
-	d, name, err := open(dir)
+func (l Loader) Load(dir string) (*Model, error) {
+	d, name, err := l.open(dir)
 	if err != nil {
 		return nil, err
 	}
 	return read(d, name)
 }
 
-// LoadTokenizer reads the tokenizer in a directory, which needs no chat template. Errors are those of [Load].
-func LoadTokenizer(dir string) (*tokenizer.Tokenizer, error) {
-	d, _, err := open(dir)
+// LoadTokenizer reads the tokenizer in a directory, which needs no chat template. Errors are those of [Loader.Load].
+func (l Loader) LoadTokenizer(dir string) (*tokenizer.Tokenizer, error) {
+	d, _, err := l.open(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -67,8 +74,16 @@ func LoadTokenizer(dir string) (*tokenizer.Tokenizer, error) {
 	return tok, err
 }
 
+// Load is [Loader.Load] without a cache.
+func Load(dir string) (*Model, error) { return Loader{}.Load(dir) }
+
+// LoadTokenizer is [Loader.LoadTokenizer] without a cache.
+func LoadTokenizer(dir string) (*tokenizer.Tokenizer, error) { return Loader{}.LoadTokenizer(dir) }
+
+func open(dir string) (directory, string, error) { return Loader{}.open(dir) }
+
 // open finds a directory and its base name.
-func open(dir string) (directory, string, error) {
+func (l Loader) open(dir string) (directory, string, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return directory{}, "", missing(err, "model directory %s", dir).WithFix("--model takes a directory with %s, or %q", tokenizerFile, BuiltinName)
@@ -80,7 +95,7 @@ func open(dir string) (directory, string, error) {
 	if abs, err := filepath.Abs(dir); err == nil {
 		name = filepath.Base(abs)
 	}
-	return directory{os.DirFS(dir), dir}, name, nil
+	return directory{os.DirFS(dir), dir, l.Cache}, name, nil
 }
 
 // Builtin is the model that the binary carries. It is made once.
@@ -97,7 +112,7 @@ var loadBuiltin = sync.OnceValues(func() (*Model, error) {
 
 func bundled() (directory, error) {
 	bundle, err := fs.Sub(builtin.Bundle, "bundle")
-	return directory{bundle, "the built-in model"}, fault.Wrap(fault.InternalError, err, "built-in model")
+	return directory{bundle, "the built-in model", ""}, fault.Wrap(fault.InternalError, err, "built-in model")
 }
 
 func missing(err error, format string, args ...any) *fault.Error {
@@ -114,6 +129,7 @@ func missing(err error, format string, args ...any) *fault.Error {
 type directory struct {
 	fs    fs.FS
 	where string
+	cache string // folder of compiled tokenizers; "" for none
 }
 
 // read is a file's bytes, nil where it is not there.
@@ -146,31 +162,34 @@ func (d directory) lacks(what string) error {
 	return fault.New(fault.BadModel, "%s has no %s; %s", d.where, what, has)
 }
 
-// tokenizer reads the tokenizer, and gives the bytes of its file and the configuration that it agrees with.
-func (d directory) tokenizer() (*tokenizer.Tokenizer, []byte, config, error) {
-	data, err := d.read(tokenizerFile)
-	if err == nil && data == nil {
-		err = d.lacks(tokenizerFile)
-	}
+// tokenizer reads the tokenizer, and gives its file and the configuration that it agrees with.
+func (d directory) tokenizer() (*tokenizer.Tokenizer, source, config, error) {
+	fail := func(err error) (*tokenizer.Tokenizer, source, config, error) { return nil, source{}, config{}, err }
+	src, err := d.source()
 	if err != nil {
-		return nil, nil, config{}, err
+		return fail(err)
 	}
-	tok, err := tokenizer.Load(data)
-	if err != nil {
-		return nil, nil, config{}, fault.Wrap(fault.BadTokenizer, err, "%s", d.where)
+	var cfg config
+	if src.name != tokenizerFile {
+		if cfg, err = d.config(); err != nil { // a rank file cannot be read without it
+			return fail(err)
+		}
 	}
-	cfg, err := d.config()
+	tok, err := d.load(src, cfg)
 	if err != nil {
-		return nil, nil, config{}, err
+		return fail(fault.Wrap(fault.BadTokenizer, err, "%s", d.where))
+	}
+	if cfg, err = d.config(); err != nil {
+		return fail(err)
 	}
 	if err := cfg.check(tok); err != nil {
-		return nil, nil, config{}, fault.Wrap(fault.BadModel, err, "%s", d.where)
+		return fail(fault.Wrap(fault.BadModel, err, "%s", d.where))
 	}
-	return tok, data, cfg, nil
+	return tok, src, cfg, nil
 }
 
 func read(d directory, name string) (*Model, error) {
-	tok, data, cfg, err := d.tokenizer()
+	tok, file, cfg, err := d.tokenizer()
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +207,7 @@ func read(d directory, name string) (*Model, error) {
 	}
 	m := &Model{
 		Name: name, Tokenizer: tok, Template: tpl, Family: fam, VocabSize: tok.VocabSize(),
-		Info: trajectory.ModelInfo{Name: name, Family: fam.Name(), Tokenizer: digest(data), Template: digest([]byte(src))},
+		Info: trajectory.ModelInfo{Name: name, Family: fam.Name(), Tokenizer: file.hash, Template: digest([]byte(src))},
 	}
 	for _, s := range fam.Stops() {
 		m.Stops = append(m.Stops, s.ID)

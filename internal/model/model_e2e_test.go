@@ -131,3 +131,16 @@ func comparePrompts(t *testing.T, dir string) {
 		})
 	}
 }
+
+// BenchmarkE2EQwen3FromTheCache reads the file, hashes it, and reads its compiled form.
+func BenchmarkE2EQwen3FromTheCache(b *testing.B) {
+	l, dir := Loader{Cache: b.TempDir()}, testkit.Qwen3(b)
+	if _, err := l.LoadTokenizer(dir); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := l.LoadTokenizer(dir); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

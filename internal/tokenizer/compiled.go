@@ -14,10 +14,11 @@ const CompiledVersion = "1"
 const compiledMagic = "tito tokenizer " + CompiledVersion + "\n"
 
 // Compiled is the tokenizer in a binary form that [LoadCompiled] reads many times faster than its file. It is for a
-// cache: only the build that wrote it need read it.
-func (t *Tokenizer) Compiled() []byte {
+// cache: only the build that wrote it need read it. key says what it was made from, mostly a hash.
+func (t *Tokenizer) Compiled(key string) []byte {
 	v, m := t.model.vocab, &t.model
 	w := writer(append([]byte(compiledMagic), 0, 0, 0, 0))
+	w.bytes([]byte(key))
 	w.bytes(t.recipe)
 	w.flag(t.slices)
 	w.bytes(v.arena)
@@ -55,16 +56,19 @@ func (t *Tokenizer) Compiled() []byte {
 
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
-// LoadCompiled reads what [Tokenizer.Compiled] wrote. Anything else is fault.BadTokenizer, and so is a form that is
-// damaged or of another version. It keeps no part of data.
-func LoadCompiled(data []byte) (*Tokenizer, error) {
-	damaged := fault.New(fault.BadTokenizer, "the compiled tokenizer is damaged or of another version")
+// LoadCompiled reads what [Tokenizer.Compiled] wrote under the same key. Anything else is fault.BadTokenizer, and so is a
+// form that is damaged, or of another version or file. It keeps no part of data.
+func LoadCompiled(data []byte, key string) (*Tokenizer, error) {
+	damaged := fault.New(fault.BadTokenizer, "the compiled tokenizer is damaged, or of another version or file")
 	head := len(compiledMagic)
 	if len(data) < head+4 || string(data[:head]) != compiledMagic ||
 		binary.LittleEndian.Uint32(data[head:]) != crc32.Checksum(data[head+4:], castagnoli()) {
 		return nil, damaged
 	}
 	r := reader{b: data[head+4:]}
+	if string(r.bytes()) != key {
+		return nil, damaged
+	}
 	recipe := append([]byte(nil), r.bytes()...)
 	slices := r.u32() == 1
 	m := bpe{vocab: r.vocab()}

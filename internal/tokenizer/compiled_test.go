@@ -16,7 +16,7 @@ import (
 func TestACompiledTokenizerIsTheSame(t *testing.T) {
 	check := func(t *testing.T, tok *Tokenizer) {
 		t.Helper()
-		again, err := LoadCompiled(tok.Compiled())
+		again, err := LoadCompiled(tok.Compiled("k"), "k")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,10 @@ func TestACompiledTokenizerIsTheSame(t *testing.T) {
 }
 
 func TestADamagedCompiledFormIsRefused(t *testing.T) {
-	whole := load(t, variant(t, variants["Gemma"])).Compiled()
+	whole := load(t, variant(t, variants["Gemma"])).Compiled("k")
+	if _, err := LoadCompiled(whole, "other"); fault.CodeOf(err) != fault.BadTokenizer {
+		t.Errorf("under another key: %v", err)
+	}
 	r := rand.New(rand.NewPCG(12, 12))
 	head := len(compiledMagic) + 4
 	for i := range 300 {
@@ -65,7 +68,7 @@ func TestADamagedCompiledFormIsRefused(t *testing.T) {
 		} else {
 			b[at] ^= byte(1 + r.IntN(255))
 		}
-		if _, err := LoadCompiled(b); fault.CodeOf(err) != fault.BadTokenizer {
+		if _, err := LoadCompiled(b, "k"); fault.CodeOf(err) != fault.BadTokenizer {
 			t.Fatalf("damage %d: %v", i, err)
 		}
 		// Behind a right checksum damage may go unseen, but never panics or hangs.
@@ -74,7 +77,7 @@ func TestADamagedCompiledFormIsRefused(t *testing.T) {
 				b[head+r.IntN(len(b)-head)] ^= byte(r.IntN(256))
 			}
 			binary.LittleEndian.PutUint32(b[head-4:], crc32.Checksum(b[head:], castagnoli()))
-			if tok, err := LoadCompiled(b); err == nil {
+			if tok, err := LoadCompiled(b, "k"); err == nil {
 				tok.Decode(tok.Encode(traps[len(traps)-1]))
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"unicode/utf8"
 
@@ -33,14 +34,18 @@ func realFile(t testing.TB, pkg string) string {
 func long() bool { return os.Getenv("TITO_LONG") == "1" }
 
 // suite is n strings of every kind for one tokenizer: adversarial mixes around its added tokens, conversations, source
-// code and prose, every block of Unicode, and noise.
-func suite(t testing.TB, tok *Tokenizer, seed uint64, n int) []string {
+// code and prose cut from files, every block of Unicode, and noise.
+func suite(code []string, tok *Tokenizer, seed uint64, n int) []string {
 	r := rand.New(rand.NewPCG(seed, 77))
 	var specials []string
 	for _, a := range tok.Added() {
 		specials = append(specials, a.Content)
 	}
-	out := slices.Concat(traps, longRuns(5000))
+	longest := 1000
+	if long() {
+		longest = 5000
+	}
+	out := slices.Concat(traps, longRuns(longest))
 	for range n * 30 / 100 {
 		out = append(out, aroundTokens(r, specials))
 	}
@@ -53,7 +58,6 @@ func suite(t testing.TB, tok *Tokenizer, seed uint64, n int) []string {
 	for range n * 5 / 100 {
 		out = append(out, randomBytes(r, 120))
 	}
-	code := sources(t, 20000, 40)
 	for range n * 15 / 100 {
 		s := code[r.IntN(len(code))]
 		from := r.IntN(len(s))
@@ -126,19 +130,45 @@ func blocks(r *rand.Rand, n int) []string {
 }
 
 func TestE2EEveryRealTokenizerIsExact(t *testing.T) {
-	n := 3000
-	if long() {
-		n = 200000
+	for _, c := range exactness(t) {
+		t.Logf("%s, %s: %d strings, %d differences", c.model, c.oracle, c.strings, c.differ)
 	}
-	for _, real := range realTokenizers {
-		t.Run(real.name, func(t *testing.T) {
-			path := realFile(t, real.pkg)
-			data, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
+}
+
+// exact is what one tokenizer gave against one oracle.
+type exact struct {
+	model, oracle   string
+	strings, differ int
+}
+
+// exactness compares every real tokenizer with both oracles, two tokenizers at a time: 20,000 strings with the pinned
+// one and 5,000 with the newest, under TITO_LONG 200,000 with each.
+func exactness(t *testing.T) []exact {
+	n, newest := 20000, 5000
+	if long() {
+		n, newest = 200000, 200000
+	}
+	code := sources(t, 20000, 40)
+	out := make([]exact, 2*len(realTokenizers))
+	var wg sync.WaitGroup
+	room := make(chan bool, 2)
+	for i, real := range realTokenizers {
+		wg.Go(func() {
+			room <- true
+			defer func() { <-room }()
+			tok := realTokenizer(t, real.pkg)
+			texts := suite(code, tok, uint64(i), n)
+			few := texts
+			if newest < n {
+				few = nil
+				for k := 0; k < len(texts); k += n / newest {
+					few = append(few, texts[k])
+				}
 			}
-			tok := load(t, data)
-			compare(t, "Python0.22.2", tok, path, suite(t, tok, 1, n))
+			out[2*i] = exact{real.name, "Python0.22.2", len(texts), compare(t, "Python0.22.2", tok, realFile(t, real.pkg), texts)}
+			out[2*i+1] = exact{real.name, "Node0.23.2", len(few), compare(t, "Node0.23.2", tok, realFile(t, real.pkg), few)}
 		})
 	}
+	wg.Wait()
+	return out
 }

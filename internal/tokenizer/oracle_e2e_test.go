@@ -96,10 +96,9 @@ func ask(t testing.TB, oracle string, jobs []job, each func(j, i int, a answer))
 	}
 }
 
-// compare asks an oracle for one tokenizer and reports every difference, the first few in full.
-func compare(t testing.TB, oracle string, tok *Tokenizer, model string, texts []string) {
+// compare asks an oracle for one tokenizer and counts the differences; the first few it reports in full.
+func compare(t testing.TB, oracle string, tok *Tokenizer, model string, texts []string) (differ int) {
 	t.Helper()
-	differ := 0
 	ask(t, oracle, []job{{Model: model, texts: texts}}, func(_, i int, want answer) {
 		if msg := difference(tok, texts[i], want); msg != "" {
 			if differ++; differ <= 5 {
@@ -107,10 +106,10 @@ func compare(t testing.TB, oracle string, tok *Tokenizer, model string, texts []
 			}
 		}
 	})
-	t.Logf("%s: %d strings, %d differences", oracle, len(texts), differ)
 	if differ > 0 {
-		t.Errorf("%d differences", differ)
+		t.Errorf("%s, %s: %d of %d strings differ", model, oracle, differ, len(texts))
 	}
+	return differ
 }
 
 // difference compares ids, and the decoded text where that is well-formed: of what is not the reference keeps no bytes.
@@ -187,16 +186,6 @@ func sources(t testing.TB, limit, each int) []string {
 	return out
 }
 
-func qwen3(t testing.TB) (tok *Tokenizer, path string) {
-	t.Helper()
-	path = filepath.Join(testkit.Qwen3(t), "tokenizer.json")
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return load(t, data), path
-}
-
 // kindTexts are the strings for tokenizers made from the bundle.
 func kindTexts(seed uint64, n int) []string {
 	texts := mixed(seed, n)
@@ -222,7 +211,7 @@ func TestE2EEveryKindEqualsTheReference(t *testing.T) {
 		if err := os.WriteFile(model, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		jobs = append(jobs, job{Model: model, texts: kindTexts(uint64(i), 1200)})
+		jobs = append(jobs, job{Model: model, texts: kindTexts(uint64(i), 600)})
 		toks = append(toks, load(t, data))
 	}
 	for oracle := range oracles {
@@ -340,48 +329,4 @@ func TestE2ERecordedKindsAreTheReferences(t *testing.T) {
 		kinds[names[j]] = append(kinds[names[j]], golden{jobs[j].texts[i], a.ids})
 	})
 	checkRecorded(t, kindGoldens, kinds)
-}
-
-// BenchmarkE2EQwen3 encodes source files in several languages, in pieces of at most 4 KB as messages are.
-func BenchmarkE2EQwen3(b *testing.B) {
-	tok, _ := qwen3(b)
-	texts := benchTexts(b)
-	size := 0
-	for _, s := range texts {
-		size += len(s)
-	}
-	b.SetBytes(int64(size))
-	b.ReportAllocs()
-	var ids []token.ID
-	for b.Loop() {
-		for _, s := range texts {
-			ids = tok.AppendEncode(ids[:0], s)
-		}
-	}
-}
-
-func benchTexts(b *testing.B) []string {
-	b.Helper()
-	var texts []string
-	for _, s := range sources(b, 1<<15, 12) {
-		for s != "" {
-			n := min(len(s), 4096)
-			for n < len(s) && !utf8.RuneStart(s[n]) {
-				n++
-			}
-			texts = append(texts, s[:n])
-			s = s[n:]
-		}
-	}
-	return texts
-}
-
-func BenchmarkE2ELoadQwen3(b *testing.B) {
-	data, err := os.ReadFile(filepath.Join(testkit.Qwen3(b), "tokenizer.json"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	for b.Loop() {
-		load(b, data)
-	}
 }

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -52,11 +53,22 @@ func (t *Tokenizer) readByteLevel(m map[string]any) {
 
 // chooseScanner takes the one scanner that does all the cutting, where there is one.
 func (t *Tokenizer) chooseScanner() {
+	t.splits = slices.DeleteFunc(t.splits, t.findsNothing)
 	if len(t.splits) == 1 {
 		if s, ok := t.splits[0].(scanned); ok {
 			t.scan = s.scanner
 		}
 	}
+}
+
+// findsNothing is whether a splitter looks for a string that the last normalizer has replaced by another.
+func (t *Tokenizer) findsNothing(s splitter) bool {
+	d, ok := s.(delimiter)
+	if !ok || len(t.forms) == 0 {
+		return false
+	}
+	gone, ok := t.forms[len(t.forms)-1].(replace)
+	return ok && len(gone.old) == 1 && d.finder == literal(gone.old) && !strings.Contains(gone.new, gone.old) && !d.invert
 }
 
 // isDeepSeek is whether the first steps are those that one scanner does together.

@@ -121,6 +121,7 @@ func specialOf(tok *Tokenizer) map[string]token.ID {
 }
 
 func TestE2ERankFilesEqualTiktoken(t *testing.T) {
+	code := sources(t, 20000, 40)
 	kimi := []AddedToken{}
 	for i, name := range []string{"[BOS]", "[EOS]", "<|im_end|>", "<|im_user|>", "<|im_assistant|>", "<|tool_calls_section_begin|>"} {
 		kimi = append(kimi, AddedToken{ID: token.ID(151643 + 3*i), Content: name, Special: true})
@@ -141,7 +142,7 @@ func TestE2ERankFilesEqualTiktoken(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			texts := suite(t, tok, 9, 3000)
+			texts := suite(code, tok, 9, 3000)
 			if c.o.Slices {
 				for _, unit := range []string{"a", " ", "日", "ab cd\n", "é", "<|im_end|>", "\x1c"} {
 					texts = append(texts, strings.Repeat(unit, 30000), "x "+strings.Repeat(unit, 60000/len(unit))+" y")
@@ -158,6 +159,7 @@ func TestE2ETekkenEqualsMistralCommon(t *testing.T) {
 	if err != nil || len(found) == 0 {
 		t.Fatalf("no tekken file: %v", err)
 	}
+	code := sources(t, 20000, 40)
 	for _, path := range found {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			data, err := os.ReadFile(path)
@@ -168,7 +170,7 @@ func TestE2ETekkenEqualsMistralCommon(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			compareRanks(t, tok, rankJob{Tekken: path}, suite(t, tok, 10, 3000))
+			compareRanks(t, tok, rankJob{Tekken: path}, suite(code, tok, 10, 3000))
 		})
 	}
 }

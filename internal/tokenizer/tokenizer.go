@@ -176,6 +176,12 @@ func (t *Tokenizer) body(dst []token.ID, s string, first bool, w *scratch) []tok
 		}
 		return dst
 	}
+	if len(t.splits) == 0 {
+		if s == "" {
+			return dst
+		}
+		return t.model.append(dst, s, w)
+	}
 	return t.bodyInSteps(dst, s, first)
 }
 
