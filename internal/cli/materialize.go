@@ -2,10 +2,12 @@ package cli
 
 import (
 	"math"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"github.com/tito-rl/tito/internal/fault"
 	"github.com/tito-rl/tito/internal/materialize"
+	"github.com/tito-rl/tito/internal/train"
 )
 
 func (a *app) materialize() *cobra.Command {
@@ -45,9 +47,18 @@ func (a *app) materialize() *cobra.Command {
 		},
 	}
 	pf.add(c)
-	c.Flags().Float64Var(&reward, "reward", 0, "the run's reward; without it the reward is null")
+	c.Flags().Float64Var(&reward, "reward", 0, "the run's reward; without it that of the trial's result.json beside the artifact, else null")
 	c.Flags().StringVar(&format, "format", "rollout", "rollout")
 	return c
+}
+
+// scoredBeside is the reward of the trial that left the artifact, where its result.json has one.
+func scoredBeside(path string) *float64 {
+	r, err := train.Result(filepath.Dir(path))
+	if err != nil {
+		return nil
+	}
+	return r.Tito.Reward
 }
 
 func (a *app) materializeOne(c *cobra.Command, path string, pf *policyFlags, reward *float64) error {
@@ -59,6 +70,9 @@ func (a *app) materializeOne(c *cobra.Command, path string, pf *policyFlags, rew
 	policy, err := pf.chosen(c, l.Tree.Header())
 	if err != nil {
 		return err
+	}
+	if reward == nil {
+		reward = scoredBeside(path)
 	}
 	run, err := materialize.Run(l.Tree, materialize.Options{Reward: reward, Policy: policy})
 	if err != nil {

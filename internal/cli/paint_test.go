@@ -64,27 +64,38 @@ func TestInvalidBytesAreNamed(t *testing.T) {
 }
 
 func TestADifferenceEndsWhereBothStandAtTheSameByte(t *testing.T) {
-	at := func(ids []token.ID, ends ...int) []shownToken {
+	at := func(ids []token.ID, texts ...string) []shownToken {
 		out := make([]shownToken, len(ids))
 		from := 0
 		for i, id := range ids {
-			out[i] = shownToken{ID: id, Start: from, End: ends[i], Text: "t"}
-			from = ends[i]
+			out[i] = shownToken{ID: id, Start: from, End: from + len(texts[i]), raw: []byte(texts[i])}
+			from = out[i].End
 		}
 		return out
 	}
+	type ids = []token.ID
+	other := func(s string) *string { return &s }
 	for name, c := range map[string]struct {
 		native, safe []shownToken
 		want         []difference
 	}{
-		"None":   {at([]token.ID{1, 2}, 1, 3), at([]token.ID{1, 2}, 1, 3), []difference{}},
-		"Middle": {at([]token.ID{1, 9, 2}, 1, 5, 6), at([]token.ID{1, 3, 4, 2}, 1, 2, 5, 6), []difference{{1, 5, "t", []token.ID{9}, []token.ID{3, 4}, nil}}},
-		"Two":    {at([]token.ID{9, 1, 9}, 2, 3, 5), at([]token.ID{3, 4, 1, 3, 4}, 1, 2, 3, 4, 5), []difference{{0, 2, "t", []token.ID{9}, []token.ID{3, 4}, nil}, {3, 5, "t", []token.ID{9}, []token.ID{3, 4}, nil}}},
-		"Longer": {at([]token.ID{1}, 1), at([]token.ID{1, 2}, 1, 2), []difference{{1, 2, "t", []token.ID{}, []token.ID{2}, nil}}},
-		"Empty":  {nil, at([]token.ID{1}, 1), []difference{{0, 1, "t", []token.ID{}, []token.ID{1}, nil}}},
+		"None":   {at(ids{1, 2}, "a", "b"), at(ids{1, 2}, "a", "b"), []difference{}},
+		"Middle": {at(ids{1, 9, 2}, "a", "<x>", "b"), at(ids{1, 3, 4, 2}, "a", "<", "x>", "b"), []difference{{1, 4, "<x>", ids{9}, ids{3, 4}, nil, nil}}},
+		"Two": {at(ids{9, 1, 9}, "<x>", "a", "<x>"), at(ids{3, 4, 1, 3, 4}, "<", "x>", "a", "<", "x>"),
+			[]difference{{0, 3, "<x>", ids{9}, ids{3, 4}, nil, nil}, {4, 7, "<x>", ids{9}, ids{3, 4}, nil, nil}}},
+		"OtherTexts": {at(ids{1, 2, 5}, "a", "b", "e"), at(ids{1, 9, 2, 5}, "a", "<x>", "b", "e"),
+			[]difference{{1, 1, "", ids{}, ids{9}, other("<x>"), nil}}},
+		"NothingInCommon": {nil, at(ids{1}, "a"), []difference{{0, 0, "", ids{}, ids{1}, other("a"), nil}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if d := cmp.Diff(c.want, differences(c.native, c.safe), cmp.AllowUnexported(difference{})); d != "" {
+			text := func(ts []shownToken) (s string) {
+				for _, x := range ts {
+					s += string(x.raw)
+				}
+				return s
+			}
+			got := differences(c.native, c.safe, text(c.native) == text(c.safe))
+			if d := cmp.Diff(c.want, got, cmp.AllowUnexported(difference{})); d != "" {
 				t.Error(d)
 			}
 		})

@@ -206,7 +206,7 @@ func (p *parsing) parse(ids []token.ID, in family.ParseInput, stopped bool) (*pa
 	r := p.m.Family.Parse(in)
 	r.Add(ids)
 	got, _ := r.Done(stopped)
-	out := &parsed{Model: p.m.Name, Family: p.m.Family.Name(), IDs: append([]token.ID{}, ids...), Calls: []parsedCall{},
+	out := &parsed{Model: p.dir, Family: p.m.Family.Name(), IDs: append([]token.ID{}, ids...), Calls: []parsedCall{},
 		Reasoning: present(got.Reasoning), Content: present(got.Content), End: got.End, Issues: append([]string{}, got.Issues...)}
 	for _, c := range got.Calls {
 		out.Calls = append(out.Calls, parsedCall{c.Status, c.IsCall, c.Name, c.Arguments, c.Span, c.Raw})

@@ -227,7 +227,7 @@ func (a *app) newQuick(ctx context.Context, q quickConfig, dir string) (*quick, 
 	s := serveFlags{model: "builtin", engine: "rehearsal", books: books, render: "tito", promptMode: "full_history", stream: "buffered",
 		durability: "process", maxBody: 64 << 20, keepAlive: 10 * time.Second, seed: q.Seed}
 	s.policyFlags = policyFlags{realign: "prefix", realignMax: 128, refused: "train", subagents: "train"}
-	if r.serving, err = a.serve(ctx, &s, filepath.Join(dir, "trials"), "127.0.0.1:0", "host", nil); err != nil {
+	if r.serving, err = a.serve(ctx, &s, filepath.Join(dir, "trials"), "127.0.0.1:0", custodyOf(local.New(local.Options{})), nil); err != nil {
 		return nil, err
 	}
 	eng := r.serving.rehearsal

@@ -3,7 +3,11 @@ package cli
 import (
 	"fmt"
 	"io"
+	"math"
+	"slices"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/tito-rl/tito/internal/family"
@@ -28,11 +32,13 @@ type rendered struct {
 
 // difference is one place at which a message's text spells a special token.
 type difference struct {
-	Start     int        `json:"start"` // bytes of the text
+	Start     int        `json:"start"` // bytes of the reference's text
 	End       int        `json:"end"`
 	Text      string     `json:"text"`
 	Native    []token.ID `json:"native"`
 	Protected []token.ID `json:"protected"`
+	// ProtectedText is set where the template looks for the spelling itself, and so writes another text.
+	ProtectedText *string `json:"protected_text,omitempty"`
 	*origin
 }
 
@@ -137,7 +143,7 @@ func (r *rendering) render(v ojson.Value) (*rendered, error) {
 		return nil, err
 	}
 	native := r.placed(c, p)
-	diff := differences(native.Tokens, safe.Tokens)
+	diff := differences(native.Tokens, safe.Tokens, native.Text == safe.Text)
 	out := safe
 	if r.native {
 		out = native
@@ -148,7 +154,7 @@ func (r *rendering) render(v ojson.Value) (*rendered, error) {
 
 // placed is a prompt with the origin of its tokens.
 func (r *rendering) placed(c family.Conversation, p family.Rendered) *rendered {
-	out := &rendered{Model: r.m.Name, Family: r.m.Family.Name(), Text: p.Text, IDs: append([]token.ID{}, p.IDs...)}
+	out := &rendered{Model: r.dir, Family: r.m.Family.Name(), Text: p.Text, IDs: append([]token.ID{}, p.IDs...)}
 	out.Tokens, _ = tokensOf(r.m.Tokenizer, out.IDs)
 	e, ok := r.m.Family.(family.Explainer)
 	if !ok {
@@ -165,12 +171,13 @@ func (r *rendering) placed(c family.Conversation, p family.Rendered) *rendered {
 	return out
 }
 
-// differences compares two encodings of one text: from where they part to where they stand at the same byte again.
-func differences(native, safe []shownToken) []difference {
+// differences compares two encodings: of one text, from where they part to where they stand at the same byte again; of two
+// texts, all between what both begin and what both end with.
+func differences(native, safe []shownToken, oneText bool) []difference {
 	out := []difference{}
 	at := func(ts []shownToken, i int) int {
 		if i == len(ts) {
-			return int(^uint(0) >> 1)
+			return math.MaxInt
 		}
 		return ts[i].Start
 	}
@@ -183,6 +190,13 @@ func differences(native, safe []shownToken) []difference {
 			continue
 		}
 		i0, j0 := i, j
+		if !oneText {
+			i, j = len(native), len(safe)
+			for i > i0 && j > j0 && native[i-1].ID == safe[j-1].ID {
+				i, j = i-1, j-1
+			}
+			return append(out, differ(native[i0:i], safe[j0:j]))
+		}
 		for (i < len(native) || j < len(safe)) && !same(i, j) {
 			if at(native, i) <= at(safe, j) {
 				i++
@@ -195,24 +209,29 @@ func differences(native, safe []shownToken) []difference {
 	return out
 }
 
+// differ describes one place: its tokens in both encodings, one of which may be none.
 func differ(native, safe []shownToken) difference {
-	ids := func(ts []shownToken) []token.ID {
-		out := make([]token.ID, len(ts))
+	said := func(ts []shownToken) (string, []token.ID) {
+		var b []byte
+		ids := make([]token.ID, len(ts))
 		for i, t := range ts {
-			out[i] = t.ID
+			ids[i] = t.ID
+			b = append(b, t.raw...)
 		}
-		return out
+		return strings.ToValidUTF8(string(b), string(utf8.RuneError)), ids
 	}
-	d := difference{Native: ids(native), Protected: ids(safe)}
-	longer := native
-	if len(longer) == 0 || len(safe) > 0 && safe[len(safe)-1].End > native[len(native)-1].End {
-		longer = safe
+	var d difference
+	var text string
+	d.Text, d.Native = said(native)
+	if text, d.Protected = said(safe); text != d.Text {
+		d.ProtectedText = &text
 	}
-	d.Start, d.End = longer[0].Start, longer[len(longer)-1].End
-	for _, t := range longer {
-		d.Text += t.Text
+	both := slices.Concat(native, safe)
+	d.Start, d.End = both[0].Start, both[0].Start
+	if len(native) > 0 {
+		d.End = native[len(native)-1].End
 	}
-	for _, t := range append(safe[:len(safe):len(safe)], native...) {
+	for _, t := range slices.Concat(safe, native) {
 		if t.origin != nil {
 			d.origin = t.origin
 			break
@@ -251,5 +270,8 @@ func (r *rendered) write(w io.Writer, p paint, what string, native bool) {
 		}
 		fmt.Fprintf(w, "  byte %d, %s: %s\n    reference %s\n    as text   %s\n", d.Start, where, p.in(purple, strconv.Quote(d.Text)),
 			appendIDs(nil, d.Native), appendIDs(nil, d.Protected))
+		if d.ProtectedText != nil {
+			fmt.Fprintf(w, "    the template itself looks for such spellings, and writes for text %s\n", strconv.Quote(*d.ProtectedText))
+		}
 	}
 }

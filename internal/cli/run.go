@@ -39,12 +39,12 @@ func (a *app) run() *cobra.Command {
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			v, err := a.serve(c.Context(), &s, out, "127.0.0.1:0", "host", nil)
-			if err != nil {
+			if err := checkTrajectory(&name); err != nil {
 				return err
 			}
-			if name == "" {
-				name = newTrajectory()
+			v, err := a.serve(c.Context(), &s, out, "127.0.0.1:0", custodySandbox, nil)
+			if err != nil {
+				return err
 			}
 			e, err := v.host.Open(c.Context(), host.Open{Identities: trajectory.Identities{Trajectory: name}, Harness: filepath.Base(args[0])})
 			if err != nil {

@@ -134,7 +134,7 @@ func (a *app) serve(ctx context.Context, s *serveFlags, base, listen, custody st
 		return nil, fault.Wrap(fault.StoreFailed, err, "making %s", v.base)
 	}
 	v.host = host.New(host.Config{
-		Model: m, Engine: eng, Info: v.info, Dialects: []dialect.Dialect{chatcompletions.Dialect{}},
+		Model: m, Engine: eng, Info: v.info, Name: v.modelName(), Dialects: []dialect.Dialect{chatcompletions.Dialect{}},
 		Journals: store.NewDir(v.base, durability), Durability: durability, Policy: policy, MaxContext: policy.MaxContext,
 		Live: s.stream == "live", Custody: custody, Writer: writer(), MaxBody: s.maxBody, KeepAlive: s.keepAlive,
 		Log: a.logger(s.verbose), OnTurn: onTurn,

@@ -98,7 +98,7 @@ func (a *app) runTrial(c *cobra.Command, t *trialFlags) error {
 		Timeouts: trial.Timeouts{Multiplier: t.multiplier}, Progress: a.phases(),
 	}
 	if h.Info().NeedsEndpoint {
-		v, err := a.serve(c.Context(), &t.serveFlags, t.out, "127.0.0.1:0", "host", nil)
+		v, err := a.serve(c.Context(), &t.serveFlags, t.out, "127.0.0.1:0", custodyOf(conf.Provider), nil)
 		if err != nil {
 			return err
 		}

@@ -176,7 +176,7 @@ func (h *Host) models(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	b, err := json.Marshal(map[string]any{"object": "list", "data": []any{map[string]any{
-		"id": h.c.Info.Model, "object": "model", "owned_by": "tito", "created": 0, "max_model_len": h.c.MaxContext,
+		"id": h.c.Name, "object": "model", "owned_by": "tito", "created": 0, "max_model_len": h.c.MaxContext,
 	}}})
 	if err != nil {
 		h.failure(w, h.c.Dialects[0], err)

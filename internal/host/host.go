@@ -41,6 +41,7 @@ type Config struct {
 	Model    *model.Model
 	Engine   engine.Engine
 	Info     engine.Info // as the engine said at start-up
+	Name     string      // of the model, as clients are told; "" = the engine's own
 	Dialects []dialect.Dialect
 	Journals store.Journals
 	// Durability is that of Journals: in power durability commits wait for the disk outside the trajectory's lock.
@@ -122,6 +123,9 @@ func New(c Config) *Host {
 	}
 	if c.MaxContext == 0 || c.Info.MaxContext > 0 && c.Info.MaxContext < c.MaxContext {
 		c.MaxContext = c.Info.MaxContext
+	}
+	if c.Name == "" {
+		c.Name = c.Info.Model
 	}
 	if c.Custody == "" {
 		c.Custody = "host"

@@ -34,6 +34,9 @@ func (d *Dir) Create(name string) (Journal, error) {
 		return nil, writeFault(err, path)
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, fault.New(fault.StoreFailed, "%s is there already", path).WithFix("choose another name or folder")
+	}
 	if err != nil {
 		return nil, writeFault(err, path)
 	}

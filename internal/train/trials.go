@@ -56,7 +56,7 @@ func (t *Trials) Roll(ctx context.Context, r schedule.Rollout) (Rolled, error) {
 		return Rolled{}, fault.New(fault.BadTask, "the run has no task %q", r.Task)
 	}
 	c.Name, c.Dir, c.IDs = Name(r.Attempt), t.dir(r.Attempt), t.identities(r)
-	if err := t.clear(c.Dir); err != nil {
+	if err := t.setAside(r.Attempt); err != nil {
 		return Rolled{}, err
 	}
 	res, err := trial.Run(ctx, c)
@@ -94,12 +94,29 @@ func (t *Trials) Summary(a schedule.Attempt) (materialize.Summary, error) {
 
 func (t *Trials) dir(a schedule.Attempt) string { return filepath.Join(t.Dir, Name(a)) }
 
-// clear removes what an attempt left that was cut by a crash of this process. What another attempt left stays.
-func (t *Trials) clear(dir string) error {
-	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
-		return nil
+// setAside moves what this try left when it was stopped or cut by a crash to a folder "interrupted" beside Dir: among the
+// trials one try is one trial, so that no trajectory is there twice.
+func (t *Trials) setAside(a schedule.Attempt) error {
+	for issue := range a.Issue + 1 {
+		old := a
+		old.Issue = issue
+		from := t.dir(old)
+		if _, err := os.Lstat(from); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		to := filepath.Join(filepath.Dir(t.Dir), "interrupted", Name(old))
+		err := os.MkdirAll(filepath.Dir(to), 0o755)
+		if err == nil {
+			err = os.RemoveAll(to)
+		}
+		if err == nil {
+			err = os.Rename(from, to)
+		}
+		if err != nil {
+			return fault.Wrap(fault.StoreFailed, err, "setting an interrupted trial aside")
+		}
 	}
-	return fault.Wrap(fault.StoreFailed, os.RemoveAll(dir), "removing an unfinished trial")
+	return nil
 }
 
 // unscored is the fault of a trial that has no reward, nil where it has one. A task that failed is a reward; everything
