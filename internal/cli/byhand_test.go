@@ -69,7 +69,7 @@ func TestALineIsAnsweredBeforeTheNextOneComes(t *testing.T) {
 
 func TestAReadThatWaitsIsInterrupted(t *testing.T) {
 	r, w := io.Pipe()
-	defer w.Close()
+	defer func() { _ = w.Close() }()
 	ctx, cancel := context.WithCancel(context.Background())
 	reads := make(chan struct{})
 	in := readerFunc(func(p []byte) (int, error) { close(reads); return r.Read(p) })
