@@ -78,7 +78,7 @@ func (a *app) encode() *cobra.Command {
 			})
 		},
 	}
-	modelFlag(c, &dir, "tokenizer.json")
+	modelFlag(c, &dir, "a tokenizer (tokenizer.json, tekken.json or a tiktoken file)")
 	show.add(c, showTable, showIDs, showText)
 	c.Flags().BoolVar(&body, "body", false, "what spells an added token stays text, as in a message")
 	c.Flags().BoolVar(&jsonl, "jsonl", false, "JSON strings in, arrays of ids out, a line each")
@@ -170,7 +170,7 @@ func (a *app) decode() *cobra.Command {
 			return a.showDecoded(decoded{Model: dir, IDs: ids, Text: d.Add(ids...) + d.Done(), Invalid: invalid(b), Tokens: tokens}, b, show.what)
 		},
 	}
-	modelFlag(c, &dir, "tokenizer.json")
+	modelFlag(c, &dir, "a tokenizer (tokenizer.json, tekken.json or a tiktoken file)")
 	show.add(c, showText, showTable, showBytes)
 	c.Flags().BoolVar(&jsonl, "jsonl", false, "arrays of ids in, JSON strings out, a line each")
 	return c

@@ -79,7 +79,7 @@ func (a *app) parse() *cobra.Command {
 			return a.write(func(w io.Writer, col paint) { out.write(w, col, p.m.Family) })
 		},
 	}
-	modelFlag(c, &p.dir, "tokenizer.json and chat template")
+	modelFlag(c, &p.dir, "tokenizer and chat template")
 	c.Flags().StringVar(&p.request, "request", "", "file with the request that the completion answers")
 	c.Flags().StringVar(&p.clock, "clock", "", "time that the request's template sees; empty = now, in UTC")
 	c.Flags().BoolVar(&p.stopped, "stopped", false, "the engine stopped by itself, though the ids hold no stop token")

@@ -84,7 +84,7 @@ func (a *app) render() *cobra.Command {
 			return a.write(func(w io.Writer, p paint) { out.write(w, p, r.show.what, r.native) })
 		},
 	}
-	modelFlag(c, &r.dir, "tokenizer.json and chat template")
+	modelFlag(c, &r.dir, "tokenizer and chat template")
 	r.show.add(c, showTable, showText, showIDs)
 	c.Flags().BoolVar(&r.native, "native", false, "encode as the reference does: text that spells a special token becomes it")
 	c.Flags().BoolVar(&r.jsonl, "jsonl", false, "requests in, {text, ids} out, a line each")
