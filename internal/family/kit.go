@@ -17,6 +17,8 @@ type Format struct {
 	// Turn opens the assistant's message, and is the token at which renders are cut to reuse what was encoded: it must be
 	// isolating.
 	Turn string
+	// Cut is another token to cut at, where replies end more often than turns begin; "" is Turn. It too must be isolating.
+	Cut string
 	// Close and CloseCalls are said at the end of a reply without and with calls. "" as CloseCalls is Close.
 	Close, CloseCalls string
 	Stops             []StopToken // the first must exist, the others may be absent
@@ -63,20 +65,20 @@ type Layout struct {
 // [Explainer]. It is immutable once its format has probed the template.
 type Kit struct {
 	Format
-	tok     *tokenizer.Tokenizer
-	tpl     *template.Template
-	opts    Options
-	added   map[token.ID]string // every added token's spelling
-	byText  map[string]tokenizer.AddedToken
-	turn    tokenizer.AddedToken
-	stops   []Stop
-	thinks  bool // the think pair exists
-	think   token.ID
-	thought token.ID
-	calls   bool // the call pair exists
-	open    token.ID
-	close   token.ID
-	spell   *speller
+	tok       *tokenizer.Tokenizer
+	tpl       *template.Template
+	opts      Options
+	added     map[token.ID]string // every added token's spelling
+	byText    map[string]tokenizer.AddedToken
+	turn, cut tokenizer.AddedToken
+	stops     []Stop
+	thinks    bool // the think pair exists
+	think     token.ID
+	thought   token.ID
+	calls     bool // the call pair exists
+	open      token.ID
+	close     token.ID
+	spell     *speller
 }
 
 var (
@@ -100,12 +102,15 @@ func NewKit(f Format, tok *tokenizer.Tokenizer, tpl *template.Template, opts Opt
 	if k.CloseCalls == "" {
 		k.CloseCalls = k.Close
 	}
-	for _, want := range []string{f.Turn, k.Close, k.CloseCalls, f.Call, f.Called} {
+	for _, want := range []string{f.Turn, f.Cut, k.Close, k.CloseCalls, f.Call, f.Called} {
 		if t, ok := k.byText[want]; want != "" && (!ok || !Isolating(t, all)) {
 			return nil, fault.New(fault.UnknownFamily, "%s: %s is no isolating added token of this tokenizer", f.Name, want)
 		}
 	}
-	k.turn, k.calls = k.byText[f.Turn], f.Call != ""
+	k.turn, k.cut, k.calls = k.byText[f.Turn], k.byText[f.Turn], f.Call != ""
+	if f.Cut != "" {
+		k.cut = k.byText[f.Cut]
+	}
 	k.open, k.close = k.byText[f.Call].ID, k.byText[f.Called].ID
 	if f.Called == "" {
 		k.close = noID

@@ -35,7 +35,7 @@ func (k *Kit) RenderWith(memo *Memo, c Conversation) (Rendered, error) {
 	if k.Turn == "" {
 		ids = encode(k.tok, text, mark)
 	} else {
-		ids = memo.Encode(k.tok, text, mark, k.turn)
+		ids = memo.Encode(k.tok, text, mark, k.cut)
 	}
 	r := Rendered{Text: text, IDs: ids}
 	if mark != 0 {

@@ -56,6 +56,8 @@ var reals = []real{
 	{file: "jinja/GLM-5.2.jinja", format: "glm", added: glmIDs, model: model{trims: true}},
 	{file: "trl/glm4moe.jinja", format: "glm", added: glmIDs, model: model{trims: true}},
 	{file: "trl/glm4moe_training.jinja", format: "glm", added: glmIDs, model: model{trims: true}},
+	{file: "jinja/Ministral-3-14B-Instruct-2512-Q4_0.jinja", format: "mistral", added: mistralTokens, tokens: tokens("<s>", "</s>")},
+	{file: "jinja/Mistral-Medium-3.5-128B-GGUF.jinja", format: "mistral", added: mistralThinks, tokens: tokens("<s>", "</s>")},
 	{file: "trl/llama3_1.jinja", format: "generic", model: model{trims: true}, tokens: tokens("<|begin_of_text|>", "<|eot_id|>"),
 		added: map[string]int{"<|begin_of_text|>": 128000, "<|start_header_id|>": 128006, "<|end_header_id|>": 128007, "<|eot_id|>": 128009}},
 	{file: "trl/phi3.jinja", format: "generic", tokens: tokens("<s>", "<|endoftext|>"),
@@ -180,8 +182,13 @@ func TestE2ERealTemplatesAreReadByTheirFormat(t *testing.T) {
 // anyTemplate renders with transformers under tokenizers and templates, as engines hand conversations over. Each argument
 // is a folder with both; a line names its folder.
 const anyTemplate = `
-import json, sys
+import datetime, json, sys
+import transformers.utils.chat_template_utils as chat
 from transformers import PreTrainedTokenizerFast
+class Day(datetime.datetime):
+    @classmethod
+    def now(cls): return cls(2026, 11, 30)
+chat.datetime = Day
 toks = {}
 for d in sys.argv[1:]:
     toks[d] = PreTrainedTokenizerFast(tokenizer_file=d + "/tokenizer.json", **json.load(open(d + "/tokens.json")))

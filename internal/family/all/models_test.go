@@ -2,6 +2,7 @@ package all
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,6 +22,7 @@ type model struct {
 	added    map[string]int
 	tokens   []ojson.Member
 	trims    bool // the template trims content and reasoning
+	alone    bool // the template drops content beside calls
 }
 
 var qwen35IDs = map[string]int{"<|endoftext|>": 248044, "<|im_start|>": 248045, "<|im_end|>": 248046, "<tool_call>": 248058, "</tool_call>": 248059,
@@ -29,6 +31,21 @@ var qwen35IDs = map[string]int{"<|endoftext|>": 248044, "<|im_start|>": 248045, 
 var glmIDs = map[string]int{"<|endoftext|>": 151329, "[gMASK]": 151331, "<sop>": 151333, "<|system|>": 151335, "<|user|>": 151336, "<|assistant|>": 151337,
 	"<|observation|>": 151338, "<think>": 151350, "</think>": 151351, "<tool_call>": 151352, "</tool_call>": 151353, "<tool_response>": 151354,
 	"</tool_response>": 151355, "<arg_key>": 151356, "</arg_key>": 151357, "<arg_value>": 151358, "</arg_value>": 151359}
+
+var mistralTokens = map[string]int{"<s>": 4100, "</s>": 4101, "[INST]": 4102, "[/INST]": 4103, "[AVAILABLE_TOOLS]": 4104, "[/AVAILABLE_TOOLS]": 4105, "[TOOL_RESULTS]": 4106,
+	"[/TOOL_RESULTS]": 4107, "[TOOL_CALLS]": 4108, "[SYSTEM_PROMPT]": 4109, "[/SYSTEM_PROMPT]": 4110, "[ARGS]": 4111, "[CALL_ID]": 4112}
+
+var mistralThinks = with(mistralTokens, map[string]int{"[THINK]": 4113, "[/THINK]": 4114, "[MODEL_SETTINGS]": 4115, "[/MODEL_SETTINGS]": 4116})
+
+func with(a, b map[string]int) map[string]int {
+	out := maps.Clone(a)
+	maps.Copy(out, b)
+	return out
+}
+
+func boundary(bos, eos string) []ojson.Member {
+	return []ojson.Member{{Key: "bos_token", Value: ojson.StringOf(bos)}, {Key: "eos_token", Value: ojson.StringOf(eos)}}
+}
 
 // models are those that the tests of every format run on.
 var models = map[string]model{
@@ -39,6 +56,8 @@ var models = map[string]model{
 	"glm5":     {format: "glm", template: "glm5", added: glmIDs, trims: true},
 	"minimax": {format: "minimax-m2", template: "minimax", added: map[string]int{"]~!b[": 200034, "]~b]": 200019, "[e~[": 200020, "<think>": 200050, "</think>": 200051,
 		"<minimax:tool_call>": 200052, "</minimax:tool_call>": 200053}},
+	"ministral":    {format: "mistral", template: "ministral", added: mistralThinks, tokens: boundary("<s>", "</s>")},
+	"mistralsmall": {format: "mistral", template: "mistralsmall", added: mistralTokens, tokens: boundary("<s>", "</s>"), alone: true},
 	"plain": {format: "generic", template: "plain", trims: true, added: map[string]int{"<|begin|>": 4100, "<|head|>": 4101, "<|tail|>": 4102, "<|end|>": 4103, "<|eot|>": 4104, "<think>": 4105, "</think>": 4106},
 		tokens: []ojson.Member{{Key: "bos_token", Value: ojson.StringOf("<|begin|>")}, {Key: "eos_token", Value: ojson.StringOf("<|eot|>")}}},
 }
@@ -119,7 +138,8 @@ func TestWhatATemplateWritesAroundRepliesIsLearned(t *testing.T) {
 		"qwen35": opened, "coder": chatml, "nemotron": nemotron, "minimax": minimax,
 		"glm45": {Lead: "\n", ThinkEnd: "\n", First: "\n", Next: "\n", Inner: "\n"},
 		"glm5":  {Opening: "<think>"},
-		"plain": {},
+		"plain": {}, "ministral": {},
+		"mistralsmall": {Inner: " "},
 	}
 	settings := map[string]string{"qwen35": "preserve_thinking", "nemotron": "truncate_history_thinking", "glm5": "clear_thinking"}
 	for name, m := range models {

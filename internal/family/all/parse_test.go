@@ -73,6 +73,7 @@ type attempt struct {
 	Status    family.AttemptStatus `json:"status"`
 	IsCall    bool                 `json:"is_call"`
 	Name      string               `json:"name,omitempty"`
+	ModelID   string               `json:"model_id,omitempty"`
 	Arguments string               `json:"arguments,omitempty"`
 	Raw       string               `json:"raw"`
 }
@@ -86,7 +87,7 @@ func viewParsed(p family.Parsed) parsed {
 		v.Content = &p.Content.S
 	}
 	for _, c := range p.Calls {
-		v.Calls = append(v.Calls, attempt{c.Status, c.IsCall, c.Name, c.Arguments, c.Raw})
+		v.Calls = append(v.Calls, attempt{c.Status, c.IsCall, c.Name, c.ModelID, c.Arguments, c.Raw})
 	}
 	return v
 }
@@ -100,7 +101,7 @@ func TestEveryParseVectorHoldsHoweverItIsCut(t *testing.T) {
 
 func TestEveryParseVectorOfEveryFormatHolds(t *testing.T) {
 	subjects := map[string]*subject{}
-	for _, dir := range []string{"qwen-xml", "glm", "minimax-m2", "generic"} {
+	for _, dir := range []string{"qwen-xml", "glm", "minimax-m2", "mistral", "generic"} {
 		for _, file := range vectors(t, filepath.Join("parse", dir)) {
 			t.Run(dir+"/"+strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
 				var v parseVector

@@ -141,7 +141,7 @@ func keepsAnEchoedReply(t *testing.T, m model, f *subject) {
 				continue
 			}
 			c.Sampled[len(c.Messages)] = said
-			c.Messages = append(c.Messages, echo(reply))
+			c.Messages = append(c.Messages, echo(f.withModelIDs(t, before.IDs, said, reply)))
 			for range reply.Calls {
 				c.Messages = append(c.Messages, chat.Message{Role: chat.Tool, CallID: "x", Content: chat.T("r" + f.randomText(r, 5))})
 			}
@@ -167,6 +167,15 @@ func keepsAnEchoedReply(t *testing.T, m model, f *subject) {
 	}
 }
 
+// withModelIDs gives r's calls the ids that were said.
+func (f *subject) withModelIDs(t *testing.T, prompt, said []token.ID, r chat.Reply) chat.Reply {
+	r.Calls = slices.Clone(r.Calls)
+	for i, c := range parse(t, f, family.ParseInput{Prompt: prompt}, said, nil, true).Calls {
+		r.Calls[i].ID = c.ModelID
+	}
+	return r
+}
+
 // canonical makes r one that the template writes as it was spoken.
 func (f *subject) canonical(m model, r chat.Reply) chat.Reply {
 	if m.trims {
@@ -177,6 +186,9 @@ func (f *subject) canonical(m model, r chat.Reply) chat.Reply {
 		r.Reasoning = chat.Text{}
 	default:
 		r.Reasoning = chat.T(strings.TrimSpace("because " + r.Reasoning.S))
+	}
+	if m.alone {
+		r.Content = chat.Text{}
 	}
 	if f.Call != "" {
 		r.Calls = append(r.Calls, chat.Call{Name: "bash", Arguments: `{"k": "v"}`})
@@ -289,7 +301,7 @@ func (f *subject) checkCuts(t testing.TB, in family.ParseInput, said []token.ID,
 
 func FuzzEveryFormatOnIDs(f *testing.F) {
 	var subjects []*subject
-	for _, name := range []string{"coder", "glm45", "glm5", "minimax", "nemotron", "plain", "qwen35"} {
+	for _, name := range []string{"coder", "glm45", "glm5", "minimax", "ministral", "mistralsmall", "nemotron", "plain", "qwen35"} {
 		subjects = append(subjects, models[name].bind(f))
 	}
 	f.Add([]byte{1, 2, 3}, uint64(1))
