@@ -1,6 +1,10 @@
 package family
 
-import "github.com/tito-rl/tito/internal/token"
+import (
+	"strings"
+
+	"github.com/tito-rl/tito/internal/token"
+)
 
 // The issues that a parse may report.
 const (
@@ -94,7 +98,11 @@ func (p *parser) text(s string) {
 	case inReasoning:
 		p.reasoning.add(s)
 	case inContent:
+		if p.content.Len() == 0 {
+			p.begun = p.pos - 1
+		}
 		p.content.add(s)
+		p.lead()
 	case inBlock:
 		p.block.add(s)
 		p.inner.Text(s)
@@ -124,8 +132,57 @@ func (p *parser) tag(id token.ID, spelled string) {
 			p.issue(p.stray(think || thought, k.calls && id == k.close))
 		}
 	case inBlock:
+		if p.leading {
+			p.block.token(spelled)
+			p.inner.Token(spelled)
+			return
+		}
 		p.blockTag(id, spelled)
 	}
+}
+
+// lead makes content that begins with { the block that it may be, in a format whose calls have no tags.
+func (p *parser) lead() {
+	if !p.k.Leading || p.calls > 0 || len(p.content.special) > 0 || p.leading || p.in.NoCalls {
+		return
+	}
+	if s := strings.TrimLeft(p.content.String(), " \t\r\n"); s == "" || s[0] != '{' {
+		return
+	}
+	p.mode, p.leading, p.opened, p.block, p.inner, p.close1 = inBlock, true, p.begun, p.content, p.k.NewBlock(), -1
+	p.content = Stretch{}
+	p.inner.Text(p.block.String())
+}
+
+// resolveLead reads a block without tags that ends at end. What is no call is content.
+func (p *parser) resolveLead(end int, stopped bool) {
+	as, issues := p.inner.Read(&p.block, p.tools)
+	isCall := stopped && len(as) > 0
+	for i := range as {
+		as[i].Raw, as[i].Span = p.block.String(), token.Span{Start: p.opened, End: end}
+		isCall = isCall && as[i].IsCall
+	}
+	p.leading = false
+	for i := range as {
+		if !isCall {
+			if as[i].IsCall {
+				as[i].Status = AttemptUnclosed
+			}
+			as[i].IsCall = false
+		} else {
+			p.events = append(p.events, Event{Kind: EventCall, Call: len(p.out.Calls)})
+		}
+		p.out.Calls = append(p.out.Calls, as[i])
+	}
+	if !isCall {
+		p.content.join(&p.block)
+		return
+	}
+	for _, word := range issues {
+		p.issue(word)
+	}
+	b := p.block
+	p.called, p.calls = append(p.called, &b), len(as)
 }
 
 func (p *parser) stray(think, close bool) string {
@@ -315,7 +372,9 @@ func (p *parser) finish(stopped bool) {
 		p.thoughtCall(end)
 		p.issue(IssueReasoningUnclosed)
 	case inBlock:
-		if p.k.Called == "" && stopped && p.inner.Close() != Inside {
+		if p.leading {
+			p.resolveLead(end, stopped)
+		} else if p.k.Called == "" && stopped && p.inner.Close() != Inside {
 			p.resolve(end)
 		} else {
 			p.unclosed(end)

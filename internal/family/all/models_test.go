@@ -23,6 +23,7 @@ type model struct {
 	tokens   []ojson.Member
 	trims    bool // the template trims content and reasoning
 	alone    bool // the template drops content beside calls
+	single   bool // the template takes one call a reply
 }
 
 var qwen35IDs = map[string]int{"<|endoftext|>": 248044, "<|im_start|>": 248045, "<|im_end|>": 248046, "<tool_call>": 248058, "</tool_call>": 248059,
@@ -47,6 +48,9 @@ func boundary(bos, eos string) []ojson.Member {
 	return []ojson.Member{{Key: "bos_token", Value: ojson.StringOf(bos)}, {Key: "eos_token", Value: ojson.StringOf(eos)}}
 }
 
+var llamaIDs = map[string]int{"<|begin_of_text|>": 128000, "<|end_of_text|>": 128001, "<|start_header_id|>": 128006, "<|end_header_id|>": 128007, "<|eom_id|>": 128008,
+	"<|eot_id|>": 128009, "<|python_tag|>": 128010}
+
 // models are those that the tests of every format run on.
 var models = map[string]model{
 	"qwen35":   {format: "qwen-xml", template: "qwen35", added: qwen35IDs, trims: true},
@@ -58,6 +62,7 @@ var models = map[string]model{
 		"<minimax:tool_call>": 200052, "</minimax:tool_call>": 200053}},
 	"ministral":    {format: "mistral", template: "ministral", added: mistralThinks, tokens: boundary("<s>", "</s>")},
 	"mistralsmall": {format: "mistral", template: "mistralsmall", added: mistralTokens, tokens: boundary("<s>", "</s>"), alone: true},
+	"llama":        {format: "llama3-json", template: "llama", added: llamaIDs, trims: true, alone: true, single: true},
 	"plain": {format: "generic", template: "plain", trims: true, added: map[string]int{"<|begin|>": 4100, "<|head|>": 4101, "<|tail|>": 4102, "<|end|>": 4103, "<|eot|>": 4104, "<think>": 4105, "</think>": 4106},
 		tokens: []ojson.Member{{Key: "bos_token", Value: ojson.StringOf("<|begin|>")}, {Key: "eos_token", Value: ojson.StringOf("<|eot|>")}}},
 }
@@ -138,7 +143,7 @@ func TestWhatATemplateWritesAroundRepliesIsLearned(t *testing.T) {
 		"qwen35": opened, "coder": chatml, "nemotron": nemotron, "minimax": minimax,
 		"glm45": {Lead: "\n", ThinkEnd: "\n", First: "\n", Next: "\n", Inner: "\n"},
 		"glm5":  {Opening: "<think>"},
-		"plain": {}, "ministral": {},
+		"plain": {}, "llama": {}, "ministral": {},
 		"mistralsmall": {Inner: " "},
 	}
 	settings := map[string]string{"qwen35": "preserve_thinking", "nemotron": "truncate_history_thinking", "glm5": "clear_thinking"}

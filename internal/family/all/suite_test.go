@@ -25,8 +25,10 @@ const typedTools = `[{"type": "function", "function": {"name": "bash", "paramete
 func (f *subject) pieces() []string {
 	out := []string{"a", "b c", "\n", " ", ".", "é", "😀", `"`, `\`, "{", "}", "\uFDD0", "1.0", "null", "True", "</parameter>", "</parameter>\n</function>", "</function>",
 		"<parameter=x>", "<parameter name=\"x\">", "</invoke>", "<function=", "\n</parameter>\n"}
-	for _, s := range f.added {
-		out = append(out, s)
+	for id, s := range f.added {
+		if f.Decode([]token.ID{id}) == s { // Gemma's runs of ▁ are spaces
+			out = append(out, s)
+		}
 	}
 	slices.Sort(out)
 	return out
@@ -50,7 +52,7 @@ func (f *subject) randomReply(r *rand.Rand) chat.Reply {
 	if s := f.randomText(r, 6); s != "" {
 		out.Content = chat.T(s)
 	}
-	if f.Call == "" {
+	if f.WriteCalls == nil || f.Leading && r.IntN(2) == 0 {
 		return out
 	}
 	for range r.IntN(4) {
@@ -58,6 +60,9 @@ func (f *subject) randomReply(r *rand.Rand) chat.Reply {
 		all := []string{`"k": ` + text(), `"line": ` + text(), `"n": ["x", 2]`, `"f": 1.5`, `"i": 12345678901234567890`, `"b": true`, `"z": null`, `"o": {"a": "b"}`, `"u": 7`}
 		r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		out.Calls = append(out.Calls, chat.Call{Name: "bash", Arguments: "{" + strings.Join(all[:r.IntN(4)], ", ") + "}"})
+	}
+	if f.Leading && len(out.Calls) > 0 {
+		out.Content, out.Calls = chat.Text{}, out.Calls[:1]
 	}
 	return out
 }
@@ -182,7 +187,7 @@ func (f *subject) canonical(m model, r chat.Reply) chat.Reply {
 		r.Content = chat.T(strings.TrimSpace(r.Content.S))
 	}
 	switch {
-	case f.Call == "" || !f.reasons() || f.Layout.ThinkEnd == f.Format.Layout.ThinkEnd && m.template == "coder":
+	case f.WriteCalls == nil || !f.reasons() || f.Layout.ThinkEnd == f.Format.Layout.ThinkEnd && m.template == "coder":
 		r.Reasoning = chat.Text{}
 	default:
 		r.Reasoning = chat.T(strings.TrimSpace("because " + r.Reasoning.S))
@@ -190,8 +195,11 @@ func (f *subject) canonical(m model, r chat.Reply) chat.Reply {
 	if m.alone {
 		r.Content = chat.Text{}
 	}
-	if f.Call != "" {
+	if f.WriteCalls != nil {
 		r.Calls = append(r.Calls, chat.Call{Name: "bash", Arguments: `{"k": "v"}`})
+		if m.single {
+			r.Calls = r.Calls[:1]
+		}
 	} else {
 		r.Content = chat.T(strings.TrimSpace("so " + r.Content.S))
 	}
@@ -301,7 +309,7 @@ func (f *subject) checkCuts(t testing.TB, in family.ParseInput, said []token.ID,
 
 func FuzzEveryFormatOnIDs(f *testing.F) {
 	var subjects []*subject
-	for _, name := range []string{"coder", "glm45", "glm5", "minimax", "ministral", "mistralsmall", "nemotron", "plain", "qwen35"} {
+	for _, name := range []string{"coder", "glm45", "glm5", "llama", "minimax", "ministral", "mistralsmall", "nemotron", "plain", "qwen35"} {
 		subjects = append(subjects, models[name].bind(f))
 	}
 	f.Add([]byte{1, 2, 3}, uint64(1))
