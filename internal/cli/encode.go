@@ -67,7 +67,7 @@ func (a *app) encode() *cobra.Command {
 				case showIDs:
 					fmt.Fprintf(w, "%s\n", appendIDs(nil, e.IDs))
 				case showText:
-					fmt.Fprintln(w, string(spelled))
+					fmt.Fprintln(w, p.text(string(spelled)))
 				default:
 					table(w, p, e.Tokens, false)
 					fmt.Fprintln(w, counted(e.Tokens, len(spelled)))
@@ -189,7 +189,7 @@ func (a *app) showDecoded(d decoded, b []byte, what string) error {
 			table(w, p, d.Tokens, false)
 			fmt.Fprintln(w, counted(d.Tokens, len(b)))
 		default:
-			fmt.Fprintln(w, d.Text)
+			fmt.Fprintln(w, p.text(d.Text))
 		}
 	})
 	for _, s := range d.Invalid {

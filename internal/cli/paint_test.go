@@ -20,12 +20,22 @@ func TestOnlyATerminalIsColoured(t *testing.T) {
 	defer f.Close()
 	none := func(string) string { return "" }
 	for _, a := range []app{{Streams: Streams{Out: f, Env: none}}, {Streams: Streams{Out: &strings.Builder{}, Env: none}}} {
-		if a.paint() {
+		if a.paint() != (paint{}) {
 			t.Errorf("%T is no terminal", a.Out)
 		}
 	}
-	if paint(false).in(red, "x") != "x" || paint(true).in(red, "x") != "\x1b[31mx\x1b[0m" || paint(true).in(red, "") != "" {
+	if (paint{}).in(red, "x") != "x" || (paint{colour: true}).in(red, "x") != "\x1b[31mx\x1b[0m" || (paint{colour: true}).in(red, "") != "" {
 		t.Error("colours")
+	}
+}
+
+func TestTextDoesNotCommandATerminal(t *testing.T) {
+	const s = "a\x1b[2J\tb\r\n\u009b\a日本"
+	if got := (paint{terminal: true}).text(s); got != `a\x1b[2J`+"\tb"+`\r`+"\n"+`\u009b\a`+"日本" {
+		t.Errorf("%q", got)
+	}
+	if (paint{}).text(s) != s {
+		t.Error("a file gets what there is")
 	}
 }
 
@@ -38,8 +48,8 @@ func TestATableShowsWhoseATokenIs(t *testing.T) {
 	tokens, _ := tokensOf(m.Tokenizer, ids)
 	tokens[2].origin = &origin{Message: 3, Role: "tool", Field: "content"}
 	var plain, coloured strings.Builder
-	table(&plain, false, tokens, true)
-	table(&coloured, true, tokens, true)
+	table(&plain, paint{}, tokens, true)
+	table(&coloured, paint{colour: true}, tokens, true)
 	want := ` offset      id  kind    bytes                      message role      field     token
       0    4089  special 3c7c696d5f656e647c3e                                   "<|im_end|>"
      10    4090  added   3c7468696e6b3e                                         "<think>"

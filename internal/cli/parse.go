@@ -240,7 +240,7 @@ func (p *parsed) write(w io.Writer, col paint, f family.Family) {
 	}
 	text := func(name string, s *string) {
 		if s != nil {
-			row(name, "%s", strings.ReplaceAll(*s, "\n", "\n"+strings.Repeat(" ", 11)))
+			row(name, "%s", strings.ReplaceAll(col.text(*s), "\n", "\n"+strings.Repeat(" ", 11)))
 		}
 	}
 	text("reasoning", p.Reasoning)
@@ -250,7 +250,7 @@ func (p *parsed) write(w io.Writer, col paint, f family.Family) {
 		if c.Status != family.AttemptOK {
 			colour = red
 		}
-		row(fmt.Sprintf("call %d", i), "%s  %s %s", col.in(colour, string(c.Status)), c.Name, c.Arguments)
+		row(fmt.Sprintf("call %d", i), "%s  %s %s", col.in(colour, string(c.Status)), col.text(c.Name), col.text(c.Arguments))
 		kept := "returned as a call"
 		if !c.Returned {
 			kept = "stays text"

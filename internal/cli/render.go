@@ -243,7 +243,7 @@ func differ(native, safe []shownToken) difference {
 func (r *rendered) write(w io.Writer, p paint, what string, native bool) {
 	switch what {
 	case showText:
-		fmt.Fprintln(w, r.Text)
+		fmt.Fprintln(w, p.text(r.Text))
 		return
 	case showIDs:
 		fmt.Fprintf(w, "%s\n", appendIDs(nil, r.IDs))

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -161,8 +162,8 @@ func (s *showFlag) check() error {
 	return fault.New(fault.BadFlag, "--show is %s, not %q", strings.Join(s.choices, ", "), s.what)
 }
 
-// paint colours text in a terminal, and nowhere else.
-type paint bool
+// paint is how text is written: in colour, and without what would command a terminal, in a terminal and nowhere else.
+type paint struct{ colour, terminal bool }
 
 const (
 	dim    = "2"
@@ -174,14 +175,32 @@ const (
 
 func (a *app) paint() paint {
 	f, ok := a.Out.(*os.File)
-	return paint(ok && term.IsTerminal(int(f.Fd())) && a.Env("NO_COLOR") == "" && a.Env("TERM") != "dumb")
+	terminal := ok && term.IsTerminal(int(f.Fd()))
+	return paint{terminal && a.Env("NO_COLOR") == "" && a.Env("TERM") != "dumb", terminal}
 }
 
 func (p paint) in(colour, s string) string {
-	if !p || colour == "" || s == "" {
+	if !p.colour || colour == "" || s == "" {
 		return s
 	}
 	return "\x1b[" + colour + "m" + s + "\x1b[0m"
+}
+
+// text is s as it is, but for a terminal with its control characters spelled out: a policy or a harness wrote it.
+func (p paint) text(s string) string {
+	if !p.terminal {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			q := strconv.QuoteRune(r)
+			b.WriteString(q[1 : len(q)-1])
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 // write prints what a command is asked to show, through one buffer.
