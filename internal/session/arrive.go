@@ -101,7 +101,7 @@ func (s *Session) render(w *work) error {
 	r := w.event.Request
 	for range 2 {
 		c := family.Conversation{
-			Messages: r.Messages, Tools: r.Tools, Kwargs: r.TemplateKwargs, Clock: s.cfg.Clock, Sampled: s.tree.Sampled(w.match),
+			Messages: s.tree.ModelIDs(w.match, r.Messages), Tools: r.Tools, Kwargs: r.TemplateKwargs, Clock: s.cfg.Clock, Sampled: s.tree.Sampled(w.match),
 		}
 		var out family.Rendered
 		var err error

@@ -255,7 +255,7 @@ func (s *Session) turn(w *work, end ending) *trajectory.Turn {
 		Content:   chat.Text{Presence: parsed.Content.Presence, S: unicode(parsed.Content.S)},
 		Reasoning: chat.Text{Presence: parsed.Reasoning.Presence, S: unicode(parsed.Reasoning.S)}}
 	for i, a := range parsed.Calls {
-		c := trajectory.CallFact{Name: unicode(a.Name), Arguments: unicode(a.Arguments), Status: string(a.Status), Span: a.Span}
+		c := trajectory.CallFact{ModelID: unicode(a.ModelID), Name: unicode(a.Name), Arguments: unicode(a.Arguments), Status: string(a.Status), Span: a.Span}
 		if a.IsCall && whole {
 			c.ID = trajectory.MintCallID(s.cfg.Header.Trajectory, t.Seq, i)
 		}

@@ -187,8 +187,8 @@ type Reply struct {
 
 // CallFact is one tool-call attempt.
 type CallFact struct {
-	ID        string     `json:"id,omitempty"` // minted; the harness sees it. Empty where the attempt is no call
-	ModelID   string     `json:"model_id,omitempty"`
+	ID        string     `json:"id,omitempty"`       // minted; the harness sees it. Empty where the attempt is no call
+	ModelID   string     `json:"model_id,omitempty"` // the model's own, which its template is given back
 	Name      string     `json:"name"`
 	Arguments string     `json:"arguments"` // as sampled
 	Status    string     `json:"status"`    // family.AttemptStatus

@@ -22,6 +22,7 @@ type Tree struct {
 	prefixes map[Hash]Seq      // rolling hash of leading messages -> the first turn whose request began with them
 	requests map[Hash][]Seq    // identity of a request -> turns that answered it, in order
 	calls    map[string]callOf // minted tool-call id -> where it was sampled
+	modelIDs bool              // whether a call has an id of the model's own
 	texts    map[textKey][]Seq // what was said -> turns that said it, in order
 	sessions map[string]Seq    // session header -> its latest turn
 	whole    map[Hash]Seq      // rolling hash of all messages of a request -> the latest turn that answered it
@@ -101,6 +102,7 @@ func (t *Tree) Add(turn *Turn) error {
 	for i, c := range turn.Reply.Calls {
 		if c.ID != "" {
 			t.calls[c.ID] = callOf{turn.Seq, i}
+			t.modelIDs = t.modelIDs || c.ModelID != ""
 		}
 	}
 	if turn.Session != "" {
