@@ -136,7 +136,7 @@ func (d directory) check(name string) *Report {
 	}
 	tok, src, cfg, err := d.tokenizer()
 	if r.fails(err); err == nil {
-		r.Tokenizer = describe(tok, src)
+		r.Tokenizer = describe(tok, d, src)
 		r.Can = append(r.Can, "encode", "decode")
 	} else {
 		cfg, err = d.config() // what it says of the template is still of use
@@ -271,10 +271,11 @@ func (r *Report) sampling(generation ojson.Value) {
 	}
 }
 
-func describe(tok *tokenizer.Tokenizer, s source) *TokenizerInfo {
+func describe(tok *tokenizer.Tokenizer, d directory, s source) *TokenizerInfo {
 	out := &TokenizerInfo{Constructs: Constructs{s.name, []string{}, []string{}, []string{}, []string{}}, Vocabulary: tok.VocabSize()}
 	if s.name == tokenizerFile {
-		out.Constructs = constructs(s.data)
+		data, _ := d.read(s.name)
+		out.Constructs = constructs(data)
 	}
 	for _, a := range tok.Added() {
 		out.Added++

@@ -175,7 +175,7 @@ func (d directory) tokenizer() (*tokenizer.Tokenizer, source, config, error) {
 			return fail(err)
 		}
 	}
-	tok, err := d.load(src, cfg)
+	tok, src, err := d.load(src, cfg)
 	if err != nil {
 		return fail(fault.Wrap(fault.BadTokenizer, err, "%s", d.where))
 	}

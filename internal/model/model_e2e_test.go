@@ -10,6 +10,9 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/tito-rl/tito/internal/chat"
 	"github.com/tito-rl/tito/internal/family"
@@ -138,9 +141,19 @@ func BenchmarkE2EQwen3FromTheCache(b *testing.B) {
 	if _, err := l.LoadTokenizer(dir); err != nil {
 		b.Fatal(err)
 	}
+	start := cpuTime(b)
 	for b.Loop() {
 		if _, err := l.LoadTokenizer(dir); err != nil {
 			b.Fatal(err)
 		}
 	}
+	b.ReportMetric((cpuTime(b)-start).Seconds()*1e3/float64(b.N), "cpu-ms")
+}
+
+func cpuTime(t testing.TB) time.Duration {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

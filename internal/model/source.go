@@ -1,6 +1,11 @@
 package model
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -23,59 +28,86 @@ const (
 // source is a tokenizer's file.
 type source struct {
 	name string
-	data []byte
-	hash string // SHA-256 of data, in hex
+	hash string // SHA-256 of its bytes, in hex
 }
 
 func (d directory) source() (source, error) {
 	for _, name := range tokenizerFiles {
-		data, err := d.read(name)
+		f, err := d.fs.Open(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
 		if err != nil {
-			return source{}, err
+			return source{}, missing(err, "%s in %s", name, d.where)
 		}
-		if data != nil {
-			return source{name, data, digest(data)}, nil
+		sum := sha256.New()
+		_, err = io.CopyBuffer(struct{ io.Writer }{sum}, struct{ io.Reader }{f}, make([]byte, 1<<16))
+		_ = f.Close()
+		if err != nil {
+			return source{}, missing(err, "%s in %s", name, d.where)
 		}
+		return source{name, hex.EncodeToString(sum.Sum(nil))}, nil
 	}
 	return source{}, d.lacks(tokenizerFile)
 }
 
-// load reads a tokenizer, from the cache where that has it.
-func (d directory) load(s source, cfg config) (*tokenizer.Tokenizer, error) {
-	key := s.hash
-	var read func() (*tokenizer.Tokenizer, error)
+// load reads a tokenizer, from the cache where that has it. The source that it gives back is what it read.
+func (d directory) load(s source, cfg config) (*tokenizer.Tokenizer, source, error) {
+	read := tokenizer.Load
+	more := "" // what else the tokenizer depends on
 	switch s.name {
 	case tokenizerFile:
-		read = func() (*tokenizer.Tokenizer, error) { return tokenizer.Load(s.data) }
 	case tekkenFile:
-		read = func() (*tokenizer.Tokenizer, error) { return tokenizer.LoadTekken(s.data) }
+		read = tokenizer.LoadTekken
 	default:
 		o, err := cfg.ranks(s.name)
 		if err != nil {
-			return nil, err
+			return nil, s, err
 		}
-		key += "-" + digest([]byte(cfg.class + string(ojson.ObjectOf(cfg.added...).Raw())))[:16]
-		read = func() (*tokenizer.Tokenizer, error) { return tokenizer.LoadRanks(s.data, o) }
+		more = "-" + digest([]byte(cfg.class + string(ojson.ObjectOf(cfg.added...).Raw())))[:16]
+		read = func(data []byte) (*tokenizer.Tokenizer, error) { return tokenizer.LoadRanks(data, o) }
 	}
-	if d.cache == "" {
-		return read()
+	if tok := d.cached(s.hash + more); tok != nil {
+		return tok, s, nil
 	}
-	return cached(filepath.Join(d.cache, key+"-v"+tokenizer.CompiledVersion+".tok"), key, read)
+	data, err := d.read(s.name)
+	if err != nil {
+		return nil, s, err
+	}
+	s.hash = digest(data) // the file may have changed since
+	tok, err := read(data)
+	if err == nil {
+		d.keep(tok, s.hash+more)
+	}
+	return tok, s, err
 }
 
-// cached reads a compiled tokenizer, or makes it anew and leaves it for the next time. A cache that cannot be read or
-// written is as good as none.
-func cached(path, key string, read func() (*tokenizer.Tokenizer, error)) (*tokenizer.Tokenizer, error) {
-	if data, err := os.ReadFile(path); err == nil {
-		if tok, err := tokenizer.LoadCompiled(data, key); err == nil {
-			return tok, nil
-		}
+// place is where the cache has a compiled tokenizer.
+func (d directory) place(key string) string {
+	return filepath.Join(d.cache, key+"-v"+tokenizer.CompiledVersion+".tok")
+}
+
+// cached is a compiled tokenizer, nil where there is none that can be read: it is made anew then.
+func (d directory) cached(key string) *tokenizer.Tokenizer {
+	if d.cache == "" {
+		return nil
 	}
-	tok, err := read()
-	if err == nil {
-		_ = replace(path, tok.Compiled(key))
+	data, err := os.ReadFile(d.place(key))
+	if err != nil {
+		return nil
 	}
-	return tok, err
+	tok, err := tokenizer.LoadCompiled(data, key)
+	if err != nil {
+		return nil
+	}
+	return tok
+}
+
+// keep leaves a compiled tokenizer for the next time. A cache that cannot be written is as good as none.
+func (d directory) keep(tok *tokenizer.Tokenizer, key string) {
+	if d.cache != "" {
+		_ = replace(d.place(key), tok.Compiled(key))
+	}
 }
 
 // replace writes a file so that others see all of it or none.

@@ -209,7 +209,9 @@ func (r *reader) vocab() *vocab {
 	n, b := r.rows(8)
 	v.spans = make([]span, n)
 	for i := range v.spans {
-		s := span{binary.LittleEndian.Uint32(b[8*i:]), binary.LittleEndian.Uint32(b[8*i+4:])}
+		row := b[:8]
+		b = b[8:]
+		s := span{binary.LittleEndian.Uint32(row), binary.LittleEndian.Uint32(row[4:])}
 		length := s.n &^ present
 		if s.n != 0 && (s.n&present == 0 || uint64(s.off)+uint64(length) > uint64(len(v.arena))) {
 			r.bad = true
@@ -222,7 +224,9 @@ func (r *reader) vocab() *vocab {
 	v.slots = make([]slot, n)
 	free := 0
 	for i := range v.slots {
-		s := slot{binary.LittleEndian.Uint32(b[8*i:]), binary.LittleEndian.Uint32(b[8*i+4:])}
+		row := b[:8]
+		b = b[8:]
+		s := slot{binary.LittleEndian.Uint32(row), binary.LittleEndian.Uint32(row[4:])}
 		if s.id1 == 0 {
 			free++
 		} else if !v.has(s.id1 - 1) {
@@ -249,7 +253,9 @@ func (r *reader) merges(m *bpe) {
 	m.merges.slots = make([]pair, n)
 	free := 0
 	for i := range m.merges.slots {
-		p := pair{binary.LittleEndian.Uint64(b[16*i:]), binary.LittleEndian.Uint64(b[16*i+8:])}
+		row := b[:16]
+		b = b[16:]
+		p := pair{binary.LittleEndian.Uint64(row), binary.LittleEndian.Uint64(row[8:])}
 		if p.merge == noMerge {
 			free++
 		} else if !m.vocab.has(uint32(p.merge)) {

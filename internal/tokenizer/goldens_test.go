@@ -47,10 +47,16 @@ func checkGoldens(t *testing.T, tok *Tokenizer, cases []golden) {
 	}
 }
 
-func TestEveryKindGivesTheRecordedIds(t *testing.T) {
+func TestEveryKindIsTheReferencesAndItsOwnDefinitionAndItsCompiledForm(t *testing.T) {
 	kinds := readGoldens(t, kindGoldens)
 	for name, edit := range variants {
-		t.Run(name, func(t *testing.T) { checkGoldens(t, load(t, variant(t, edit)), kinds[name]) })
+		t.Run(name, func(t *testing.T) {
+			data := variant(t, edit)
+			tok := load(t, data)
+			checkGoldens(t, tok, kinds[name])
+			checkTwin(t, tok, data)
+			checkCompiled(t, tok)
+		})
 	}
 }
 
@@ -98,6 +104,7 @@ func TestRankFilesGiveTheRecordedIds(t *testing.T) {
 				t.Fatal(err)
 			}
 			checkGoldens(t, tok, kinds[name])
+			checkCompiled(t, tok)
 			for _, text := range slices.Concat(traps, longRuns(65)) {
 				for _, ids := range [][]token.ID{tok.Encode(text), tok.EncodeBody(text)} {
 					if got := string(tok.Decode(ids)); got != text {
@@ -119,6 +126,7 @@ func TestATekkenFileIsItsRanksMovedUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	checkCompiled(t, tok)
 	for _, text := range goldenTexts(3) {
 		want := byRanks.EncodeBody(text)
 		for i := range want {

@@ -115,15 +115,19 @@ func propertySet(name string) func(rune) bool {
 	return properties[name]
 }
 
-// ranges writes a set as the inside of a bracket expression.
+// ranges writes a set as the inside of a bracket expression. Nothing from U+32400 on has a class, but a block of tags and
+// variation selectors.
 func ranges(set func(rune) bool) string {
 	var b strings.Builder
-	for r := rune(0); r <= utf8.MaxRune; r++ {
+	for r := rune(0); r < 0xE0200; r++ {
+		if r == 0x32400 {
+			r = 0xE0000
+		}
 		if !set(r) {
 			continue
 		}
 		from := r
-		for r < utf8.MaxRune && set(r+1) {
+		for set(r + 1) {
 			r++
 		}
 		b.WriteString(quoteRune(from) + "-" + quoteRune(r))
