@@ -33,6 +33,10 @@ var glmIDs = map[string]int{"<|endoftext|>": 151329, "[gMASK]": 151331, "<sop>":
 	"<|observation|>": 151338, "<think>": 151350, "</think>": 151351, "<tool_call>": 151352, "</tool_call>": 151353, "<tool_response>": 151354,
 	"</tool_response>": 151355, "<arg_key>": 151356, "</arg_key>": 151357, "<arg_value>": 151358, "</arg_value>": 151359}
 
+var kimiIDs = map[string]int{"[BOS]": 163584, "[EOS]": 163585, "<|im_end|>": 163586, "<|im_user|>": 163587, "<|im_assistant|>": 163588, "<|im_system|>": 163594,
+	"<|tool_calls_section_begin|>": 163595, "<|tool_calls_section_end|>": 163596, "<|tool_call_begin|>": 163597, "<|tool_call_argument_begin|>": 163598,
+	"<|tool_call_end|>": 163599, "<|im_middle|>": 163601, "<think>": 163606, "</think>": 163607}
+
 var mistralTokens = map[string]int{"<s>": 4100, "</s>": 4101, "[INST]": 4102, "[/INST]": 4103, "[AVAILABLE_TOOLS]": 4104, "[/AVAILABLE_TOOLS]": 4105, "[TOOL_RESULTS]": 4106,
 	"[/TOOL_RESULTS]": 4107, "[TOOL_CALLS]": 4108, "[SYSTEM_PROMPT]": 4109, "[/SYSTEM_PROMPT]": 4110, "[ARGS]": 4111, "[CALL_ID]": 4112}
 
@@ -60,6 +64,7 @@ var models = map[string]model{
 	"glm5":     {format: "glm", template: "glm5", added: glmIDs, trims: true},
 	"minimax": {format: "minimax-m2", template: "minimax", added: map[string]int{"]~!b[": 200034, "]~b]": 200019, "[e~[": 200020, "<think>": 200050, "</think>": 200051,
 		"<minimax:tool_call>": 200052, "</minimax:tool_call>": 200053}},
+	"kimi":         {format: "kimi-k2", template: "kimi", added: kimiIDs},
 	"ministral":    {format: "mistral", template: "ministral", added: mistralThinks, tokens: boundary("<s>", "</s>")},
 	"mistralsmall": {format: "mistral", template: "mistralsmall", added: mistralTokens, tokens: boundary("<s>", "</s>"), alone: true},
 	"llama":        {format: "llama3-json", template: "llama", added: llamaIDs, trims: true, alone: true, single: true},
@@ -144,9 +149,10 @@ func TestWhatATemplateWritesAroundRepliesIsLearned(t *testing.T) {
 		"glm45": {Lead: "\n", ThinkEnd: "\n", First: "\n", Next: "\n", Inner: "\n"},
 		"glm5":  {Opening: "<think>"},
 		"plain": {}, "llama": {}, "ministral": {},
+		"kimi":         {Opening: "<think>"},
 		"mistralsmall": {Inner: " "},
 	}
-	settings := map[string]string{"qwen35": "preserve_thinking", "nemotron": "truncate_history_thinking", "glm5": "clear_thinking"}
+	settings := map[string]string{"qwen35": "preserve_thinking", "nemotron": "truncate_history_thinking", "glm5": "clear_thinking", "kimi": "preserve_thinking"}
 	for name, m := range models {
 		f := m.bind(t)
 		if d := cmp.Diff(want[name], f.Layout); d != "" {

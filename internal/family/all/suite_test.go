@@ -309,7 +309,7 @@ func (f *subject) checkCuts(t testing.TB, in family.ParseInput, said []token.ID,
 
 func FuzzEveryFormatOnIDs(f *testing.F) {
 	var subjects []*subject
-	for _, name := range []string{"coder", "glm45", "glm5", "llama", "minimax", "ministral", "mistralsmall", "nemotron", "plain", "qwen35"} {
+	for _, name := range []string{"coder", "glm45", "glm5", "kimi", "llama", "minimax", "ministral", "mistralsmall", "nemotron", "plain", "qwen35"} {
 		subjects = append(subjects, models[name].bind(f))
 	}
 	f.Add([]byte{1, 2, 3}, uint64(1))
