@@ -165,8 +165,8 @@ func exactness(t *testing.T) []exact {
 					few = append(few, texts[k])
 				}
 			}
-			out[2*i] = exact{real.name, "Python0.22.2", len(texts), compare(t, "Python0.22.2", tok, realFile(t, real.pkg), texts)}
-			out[2*i+1] = exact{real.name, "Node0.23.2", len(few), compare(t, "Node0.23.2", tok, realFile(t, real.pkg), few)}
+			out[2*i] = exact{real.name, "PyPI tokenizers 0.22.2", len(texts), compare(t, "Python0.22.2", tok, realFile(t, real.pkg), texts)}
+			out[2*i+1] = exact{real.name, "npm tokenizers 0.23.2", len(few), compare(t, "Node0.23.2", tok, realFile(t, real.pkg), few)}
 		})
 	}
 	wg.Wait()

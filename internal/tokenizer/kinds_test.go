@@ -16,6 +16,10 @@ func first(s map[string]any) func(file, model map[string]any) {
 	}
 }
 
+func normalized(steps ...any) func(file, model map[string]any) {
+	return func(file, model map[string]any) { file["normalizer"] = inSequence("normalizers", steps...) }
+}
+
 func inSequence(key string, steps ...any) map[string]any {
 	return map[string]any{"type": "Sequence", key: steps}
 }
@@ -154,6 +158,14 @@ var variants = map[string]func(file, model map[string]any){
 		addToken(file, "日本")
 		addToken(file, "日")
 	},
+	"NFD":                   normalized(map[string]any{"type": "NFD"}),
+	"NFKD":                  normalized(map[string]any{"type": "NFKD"}),
+	"NFKC":                  normalized(map[string]any{"type": "NFKC"}),
+	"StripAccents":          normalized(map[string]any{"type": "NFD"}, map[string]any{"type": "StripAccents"}),
+	"Accents":               normalized(map[string]any{"type": "StripAccents"}),
+	"Lowercase":             normalized(map[string]any{"type": "Lowercase"}),
+	"Punctuation":           first(map[string]any{"type": "Punctuation", "behavior": "Isolated"}),
+	"PunctuationContiguous": first(map[string]any{"type": "Punctuation", "behavior": "Contiguous"}),
 	"Gemma": plain(func(file, model map[string]any) {
 		file["pre_tokenizer"] = map[string]any{"type": "Split", "pattern": map[string]any{"String": " "}, "behavior": "MergedWithPrevious", "invert": false}
 		addToken(file, "▁▁")

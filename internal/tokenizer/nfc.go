@@ -2,7 +2,6 @@ package tokenizer
 
 import (
 	"slices"
-	"sort"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
@@ -49,8 +48,7 @@ func nextSkip(s string, at int) (pos, width int) {
 			continue
 		}
 		r, n := utf8.DecodeRuneInString(s[i:])
-		k := sort.Search(len(nfcSkip), func(k int) bool { return nfcSkip[k][1] >= r })
-		if k < len(nfcSkip) && nfcSkip[k][0] <= r {
+		if inRanges(nfcSkip[:], r) {
 			return i, n
 		}
 		i += n
@@ -95,6 +93,7 @@ type composing struct {
 func appendComposed(dst []byte, s string) []byte {
 	var run []composing
 	flush := func() {
+		order(run)
 		for _, m := range compose(run) {
 			dst = utf8.AppendRune(dst, m.r)
 		}
@@ -124,8 +123,8 @@ func appendComposed(dst []byte, s string) []byte {
 	return dst
 }
 
-// compose orders and composes a decomposed text in place.
-func compose(text []composing) []composing {
+// order puts the marks of a decomposed text in canonical order.
+func order(text []composing) {
 	for i := 0; i < len(text); {
 		if text[i].ccc == 0 {
 			i++
@@ -138,6 +137,10 @@ func compose(text []composing) []composing {
 		slices.SortStableFunc(text[i:end], func(a, b composing) int { return int(a.ccc) - int(b.ccc) })
 		i = end
 	}
+}
+
+// compose composes a decomposed and ordered text in place.
+func compose(text []composing) []composing {
 	out := text[:0]
 	starter := -1
 	for _, m := range text {

@@ -25,6 +25,16 @@ func normalizerOf(m map[string]any) (normalizer, error) {
 	switch typeOf(m) {
 	case "NFC":
 		return formC{}, nil
+	case "NFD":
+		return form{}, nil
+	case "NFKD":
+		return form{compat: true}, nil
+	case "NFKC":
+		return form{compat: true, compose: true}, nil
+	case "Lowercase":
+		return lowered{}, nil
+	case "StripAccents":
+		return stripAccents{}, nil
 	case "Prepend":
 		s, _ := m["prepend"].(string)
 		return prepend(s), nil

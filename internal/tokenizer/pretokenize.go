@@ -97,6 +97,12 @@ func splitterOf(m map[string]any) (splitter, error) {
 			return delimiter{finder: classes(number), behavior: "Isolated"}, nil
 		}
 		return delimiter{finder: classes(number), behavior: "Contiguous"}, nil
+	case "Punctuation":
+		behavior, ok := m["behavior"].(string)
+		if !ok {
+			behavior = "Isolated"
+		}
+		return delimiterOf(punctuation{}, behavior, false)
 	case "Whitespace":
 		return delimiter{finder: words{}, behavior: "Removed", invert: true}, nil
 	case "WhitespaceSplit":
@@ -113,16 +119,9 @@ func splitterOf(m map[string]any) (splitter, error) {
 
 func splitOf(m map[string]any) (splitter, error) {
 	behavior, _ := m["behavior"].(string)
-	switch behavior {
-	case "Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous":
-	default:
-		return nil, unsupported("pre_tokenizer Split with behavior %v", m["behavior"])
-	}
-	d := delimiter{behavior: behavior, invert: m["invert"] == true}
 	pattern, _ := m["pattern"].(map[string]any)
 	if s, ok := pattern["String"].(string); ok {
-		d.finder = literal(s)
-		return d, nil
+		return delimiterOf(literal(s), behavior, m["invert"] == true)
 	}
 	re, ok := pattern["Regex"].(string)
 	if !ok {
@@ -135,8 +134,15 @@ func splitOf(m map[string]any) (splitter, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.finder = x
-	return d, nil
+	return delimiterOf(x, behavior, m["invert"] == true)
+}
+
+func delimiterOf(f finder, behavior string, invert bool) (splitter, error) {
+	switch behavior {
+	case "Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous":
+		return delimiter{f, behavior, invert}, nil
+	}
+	return nil, unsupported("pre_tokenizer with behavior %q", behavior)
 }
 
 // A finder finds the matches of a pattern, in order.

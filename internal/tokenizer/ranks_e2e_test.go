@@ -56,9 +56,8 @@ func askRanks(t *testing.T, j rankJob, texts []string, each func(i int, want [2]
 	}
 }
 
-func compareRanks(t *testing.T, tok *Tokenizer, j rankJob, texts []string) {
+func compareRanks(t *testing.T, tok *Tokenizer, j rankJob, texts []string) (differ int) {
 	t.Helper()
-	differ := 0
 	askRanks(t, j, texts, func(n int, want [2][]token.ID) {
 		body, all := tok.EncodeBody(texts[n]), tok.Encode(texts[n])
 		if !slices.Equal(body, want[1]) || want[0] != nil && !slices.Equal(all, want[0]) {
@@ -70,10 +69,10 @@ func compareRanks(t *testing.T, tok *Tokenizer, j rankJob, texts []string) {
 			t.Errorf("%.200q decodes to %.200q", texts[n], got)
 		}
 	})
-	t.Logf("%d strings, %d differences", len(texts), differ)
 	if differ > 0 {
-		t.Errorf("%d differences", differ)
+		t.Errorf("%d of %d strings differ", differ, len(texts))
 	}
+	return differ
 }
 
 func TestE2ERecordedRanksAreTiktokens(t *testing.T) {
@@ -120,57 +119,63 @@ func specialOf(tok *Tokenizer) map[string]token.ID {
 	return m
 }
 
-func TestE2ERankFilesEqualTiktoken(t *testing.T) {
-	code := sources(t, 20000, 40)
-	kimi := []AddedToken{}
-	for i, name := range []string{"[BOS]", "[EOS]", "<|im_end|>", "<|im_user|>", "<|im_assistant|>", "<|tool_calls_section_begin|>"} {
-		kimi = append(kimi, AddedToken{ID: token.ID(151643 + 3*i), Content: name, Special: true})
-	}
-	for name, c := range map[string]struct {
-		pkg string
-		o   RankOptions
-	}{
-		"Qwen":   {"tokenizer-qwen3", QwenRanks()},
-		"Kimi":   {"tokenizer-qwen3", KimiRanks(kimi)},
-		"O200k":  {"tokenizer-gptoss", RankOptions{Pattern: patternO200, Special: realTokenizer(t, "tokenizer-gptoss").Added()}},
-		"Llama3": {"tokenizer-llama3_1", RankOptions{Pattern: patternCL, Special: realTokenizer(t, "tokenizer-llama3_1").Added()}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			path, data := rankFile(t, realTokenizer(t, c.pkg))
-			c.o.NFC = false // tiktoken itself changes no text
-			tok, err := LoadRanks(data, c.o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			texts := suite(code, tok, 9, 3000)
-			if c.o.Slices {
-				for _, unit := range []string{"a", " ", "日", "ab cd\n", "é", "<|im_end|>", "\x1c"} {
-					texts = append(texts, strings.Repeat(unit, 30000), "x "+strings.Repeat(unit, 60000/len(unit))+" y")
-				}
-				texts = append(texts, strings.Repeat("one two three\n", 60000))
-			}
-			compareRanks(t, tok, rankJob{Ranks: path, Pattern: c.o.Pattern, Special: specialOf(tok), Slices: c.o.Slices}, texts)
-		})
+func TestE2ERankFilesAndTekkenAreExact(t *testing.T) {
+	for _, c := range rankExactness(t) {
+		t.Logf("%s, %s: %d strings, %d differences", c.model, c.oracle, c.strings, c.differ)
 	}
 }
 
-func TestE2ETekkenEqualsMistralCommon(t *testing.T) {
+// rankExactness compares rank files, made of real vocabularies, with tiktoken, and Mistral's files with its Tekkenizer.
+func rankExactness(t *testing.T) (out []exact) {
+	few, many := 5000, 20000
+	if long() {
+		few, many = 200000, 200000
+	}
+	code := sources(t, 20000, 40)
+	var kimi []AddedToken
+	for i, name := range []string{"[BOS]", "[EOS]", "<|im_end|>", "<|im_user|>", "<|im_assistant|>", "<|tool_calls_section_begin|>"} {
+		kimi = append(kimi, AddedToken{ID: token.ID(151643 + 3*i), Content: name, Special: true})
+	}
+	for _, c := range []struct {
+		name, pkg string
+		o         RankOptions
+	}{
+		{"Qwen's pattern, Qwen3's tokens", "tokenizer-qwen3", QwenRanks()},
+		{"Kimi K2's pattern and slices, Qwen3's tokens", "tokenizer-qwen3", KimiRanks(kimi)},
+		{"o200k's pattern, gpt-oss's tokens", "tokenizer-gptoss", RankOptions{Pattern: patternO200, Special: realTokenizer(t, "tokenizer-gptoss").Added()}},
+		{"Llama 3's pattern and tokens", "tokenizer-llama3_1", RankOptions{Pattern: patternCL, Special: realTokenizer(t, "tokenizer-llama3_1").Added()}},
+	} {
+		path, data := rankFile(t, realTokenizer(t, c.pkg))
+		c.o.NFC = false // tiktoken itself changes no text
+		tok, err := LoadRanks(data, c.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts := suite(code, tok, 9, few)
+		if c.o.Slices {
+			for _, unit := range []string{"a", " ", "日", "ab cd\n", "é", "<|im_end|>", "\x1c"} {
+				texts = append(texts, strings.Repeat(unit, 30000), "x "+strings.Repeat(unit, 60000/len(unit))+" y")
+			}
+			texts = append(texts, strings.Repeat("one two three\n", 60000))
+		}
+		j := rankJob{Ranks: path, Pattern: c.o.Pattern, Special: specialOf(tok), Slices: c.o.Slices}
+		out = append(out, exact{c.name, "tiktoken 0.14.0", len(texts), compareRanks(t, tok, j, texts)})
+	}
 	found, err := filepath.Glob(filepath.Join(testkit.Dep(t, "venv"), "lib", "*", "site-packages", "mistral_common", "data", "tekken_*.json"))
 	if err != nil || len(found) == 0 {
 		t.Fatalf("no tekken file: %v", err)
 	}
-	code := sources(t, 20000, 40)
 	for _, path := range found {
-		t.Run(filepath.Base(path), func(t *testing.T) {
-			data, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			tok, err := LoadTekken(data)
-			if err != nil {
-				t.Fatal(err)
-			}
-			compareRanks(t, tok, rankJob{Tekken: path}, suite(code, tok, 10, 3000))
-		})
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tok, err := LoadTekken(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts := suite(code, tok, 10, many)
+		out = append(out, exact{"Mistral's " + filepath.Base(path), "mistral-common 1.13.1", len(texts), compareRanks(t, tok, rankJob{Tekken: path}, texts)})
 	}
+	return out
 }

@@ -174,10 +174,3 @@ func seconds(t testing.TB, cmd *exec.Cmd) []float64 {
 	}
 	return out
 }
-
-func TestE2ESpeed(t *testing.T) {
-	for _, m := range measure(t) {
-		t.Logf("%-12s %-6s %5.1f MB/s, %4.1f× PyPI 0.22.2 (%.2f), %4.1f× npm 0.23.2 (%.2f)", m.model, m.corpus, m.ours,
-			m.ours/m.pinned, m.pinned, m.ours/m.newer, m.newer)
-	}
-}

@@ -53,11 +53,11 @@ func checkTwin(t *testing.T, tok *Tokenizer, data []byte) {
 	slow := newTwin(t, data, tok.byteLevel)
 	r := rand.New(rand.NewPCG(7, 7))
 	texts := slices.Concat(traps, longRuns(65))
-	for range 100 {
+	for range 60 {
 		texts = append(texts, randomText(r, 12))
 	}
 	for _, text := range texts {
-		if len(text) > 160 {
+		if len(text) > 100 {
 			continue
 		}
 		var want []token.ID
@@ -188,8 +188,8 @@ func (tw twin) merge(piece string) []token.ID {
 func TestDecodingGivesTheNormalFormBack(t *testing.T) {
 	tok := bundle(t)
 	r := rand.New(rand.NewPCG(8, 8))
-	texts := slices.Concat(traps, longRuns(5000))
-	for range 1000 {
+	texts := slices.Concat(traps, longRuns(1000))
+	for range 300 {
 		texts = append(texts, randomText(r, 20), randomBytes(r, 60))
 	}
 	for _, text := range texts {
@@ -221,6 +221,26 @@ func TestBytesThatAreNotUTF8KeepTheirValue(t *testing.T) {
 	for _, text := range []string{"\xff", "a\xc3", "\xe6\x97", "x\xf0\x9f\x91 y", "\xed\xa0\x80", "\xc3\x28<|im_end|>\x80"} {
 		if got := string(tok.Decode(tok.Encode(text))); got != text {
 			t.Errorf("got %q, want %q", got, text)
+		}
+	}
+}
+
+func TestOtherFormsAreGosWhereBothKnowTheCodePoint(t *testing.T) {
+	for name, c := range map[string]struct {
+		f    form
+		goes norm.Form
+	}{"NFD": {form{}, norm.NFD}, "NFKD": {form{compat: true}, norm.NFKD}, "NFKC": {form{compat: true, compose: true}, norm.NFKC}} {
+		for r := rune(0x80); r < 0x30000; r += 3 {
+			if inRanges(nfcSkip[:], r) || inRanges(compatSkip[:], r) || !utf8.ValidRune(r) {
+				continue
+			}
+			text := "a" + string(r) + "\u0323\u0301" + string(r)
+			if got, want := c.f.normal(text), c.goes.String(text); got != want {
+				t.Fatalf("%s of %+q: got %+q, want %+q", name, text, got, want)
+			}
+		}
+		if got := c.f.normal("x\xff\u0301"); got != "x\xff\u0301" {
+			t.Errorf("%s of a broken byte: %+q", name, got)
 		}
 	}
 }
@@ -527,8 +547,11 @@ func TestClassesAreGosWhereGoKnowsTheCodePoint(t *testing.T) {
 	later := 0
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		known := false
-		if classOf(r) != 0 && r >= 0x32400 && (r < 0xE0000 || r >= 0xE0200) {
-			t.Fatalf("U+%04X has a class; see ranges", r)
+		if r >= 0x32400 && (r < 0xE0000 || r >= 0xE0200) {
+			if classOf(r) != 0 {
+				t.Fatalf("U+%04X has a class; see ranges", r)
+			}
+			continue
 		}
 		for class, tables := range classes {
 			if unicode.In(r, tables...) {
