@@ -94,6 +94,10 @@ func (p *parser) text(s string) {
 		return
 	}
 	p.mayThink = false
+	if p.reader != nil {
+		p.reader.Text(s)
+		return
+	}
 	switch p.mode {
 	case inReasoning:
 		p.reasoning.add(s)
@@ -114,6 +118,10 @@ func (p *parser) text(s string) {
 
 // tag reads an added token.
 func (p *parser) tag(id token.ID, spelled string) {
+	if p.reader != nil {
+		p.reader.Token(spelled)
+		return
+	}
 	first := p.mayThink
 	p.mayThink, p.skip = false, 0
 	k := p.k
@@ -366,6 +374,15 @@ func (p *parser) finish(stopped bool) {
 	end := len(p.ids)
 	if p.pos > 0 && p.k.isStop(p.ids[p.pos-1]) {
 		end = p.pos - 1
+	}
+	if p.reader != nil {
+		stop := ""
+		if end < len(p.ids) {
+			stop = p.k.added[p.ids[end]]
+		}
+		p.reader.End(stop, stopped)
+		p.mode = ended
+		return
 	}
 	switch p.mode {
 	case inReasoning:

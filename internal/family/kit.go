@@ -30,6 +30,12 @@ type Format struct {
 	CallID func(id string) string
 	// Leading says that calls have no tags: a reply that begins with { is one block, up to its end.
 	Leading bool
+	// NewReader replaces the grammar of replies, where it is another; nil is the usual one.
+	NewReader func(*Reply) Reader
+	// WriteReply replaces the text of a whole reply, stop included; nil is the usual one.
+	WriteReply func(r chat.Reply, body func(string) string) (string, error)
+	// ReasoningKey is the message's key under which the template looks for reasoning; "" is reasoning_content.
+	ReasoningKey string
 	// NewBlock starts the reading of one block between Call and Called.
 	NewBlock func() Block
 	// WriteCalls gives the text of a reply's calls, from the first Call to the last Called. What the harness gave goes
@@ -196,7 +202,11 @@ func (k *Kit) Speak(r chat.Reply) ([]token.ID, error) {
 		return nil, err
 	}
 	body := func(s string) string { return k.spell.protect(s, mark, nil) }
-	text, err := k.write(r, body)
+	write := k.WriteReply
+	if write == nil {
+		write = k.write
+	}
+	text, err := write(r, body)
 	if err != nil {
 		return nil, err
 	}

@@ -28,8 +28,9 @@ type parser struct {
 	run       int // where in content the text since the last call begins
 	calls     int
 
-	begun   int  // position of the first id of content
-	leading bool // the block has no tags
+	reader  Reader // of another grammar; nil is this one
+	begun   int    // position of the first id of content
+	leading bool   // the block has no tags
 	block   Stretch
 	inner   Block
 	opened  int // position of the block's opening tag
@@ -51,6 +52,10 @@ func (k *Kit) Parse(in ParseInput) Parser { return k.parser(in) }
 func (k *Kit) parser(in ParseInput) *parser {
 	p := &parser{k: k, in: in, tools: newTools(in.Tools), dec: k.tok.NewDecoder(), thinkCall: -1, close1: -1,
 		mayThink: k.thinks, skip: len(k.Layout.Lead)}
+	if k.NewReader != nil {
+		p.reader = k.NewReader(&Reply{p})
+		return p
+	}
 	p.prompt()
 	return p
 }

@@ -131,7 +131,11 @@ func (k *Kit) message(m chat.Message, mark rune, s said) ojson.Value {
 		{Key: "content", Value: text(m.Content.S, s.content)},
 	}
 	if m.Reasoning.Presence == chat.Present {
-		out = append(out, ojson.Member{Key: "reasoning_content", Value: text(m.Reasoning.S, s.reasoning)})
+		key := k.ReasoningKey
+		if key == "" {
+			key = "reasoning_content"
+		}
+		out = append(out, ojson.Member{Key: key, Value: text(m.Reasoning.S, s.reasoning)})
 	}
 	if len(m.Calls) > 0 {
 		calls := make([]ojson.Value, len(m.Calls))

@@ -59,6 +59,8 @@ var reals = []real{
 	{file: "trl/glm4moe_training.jinja", format: "glm", added: glmIDs, model: model{trims: true}},
 	{file: "jinja/Ministral-3-14B-Instruct-2512-Q4_0.jinja", format: "mistral", added: mistralTokens, tokens: tokens("<s>", "</s>")},
 	{file: "jinja/Mistral-Medium-3.5-128B-GGUF.jinja", format: "mistral", added: mistralThinks, tokens: tokens("<s>", "</s>")},
+	{file: "jinja/gpt-oss-20b-Q8_0.jinja", format: "harmony", dep: "gptoss", model: model{alone: true, single: true}},
+	{file: "trl/gptoss.jinja", format: "harmony", dep: "gptoss", model: model{alone: true, single: true}},
 	{file: "trl/llama3_1.jinja", format: "llama3-json", dep: "llama3_1", model: model{trims: true, alone: true, single: true}, tokens: tokens("<|begin_of_text|>", "<|eot_id|>")},
 	{file: "trl/llama3_2.jinja", format: "llama3-json", added: llamaIDs, model: model{trims: true, alone: true, single: true}, tokens: tokens("<|begin_of_text|>", "<|eot_id|>")},
 	{file: "trl/llama3.jinja", format: "generic", dep: "llama3_1", model: model{trims: true}, tokens: tokens("<|begin_of_text|>", "<|eot_id|>")},
@@ -203,6 +205,8 @@ for line in sys.stdin:
     c = json.loads(line)
     for m in c["messages"]:
         m["content"] = m.get("content") or ""
+        if "reasoning_content" in m and "reasoning_content" not in toks[d].chat_template:
+            m["thinking"] = m.pop("reasoning_content") # as gpt-oss calls it
         for call in m.get("tool_calls") or []:
             f = call["function"]
             f["arguments"] = json.loads(f["arguments"]) if f["arguments"] else {}

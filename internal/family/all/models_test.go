@@ -55,6 +55,9 @@ func boundary(bos, eos string) []ojson.Member {
 var llamaIDs = map[string]int{"<|begin_of_text|>": 128000, "<|end_of_text|>": 128001, "<|start_header_id|>": 128006, "<|end_header_id|>": 128007, "<|eom_id|>": 128008,
 	"<|eot_id|>": 128009, "<|python_tag|>": 128010}
 
+var harmonyIDs = map[string]int{"<|endoftext|>": 199999, "<|return|>": 200002, "<|constrain|>": 200003, "<|channel|>": 200005, "<|start|>": 200006, "<|end|>": 200007,
+	"<|message|>": 200008, "<|call|>": 200012}
+
 // models are those that the tests of every format run on.
 var models = map[string]model{
 	"qwen35":   {format: "qwen-xml", template: "qwen35", added: qwen35IDs, trims: true},
@@ -67,6 +70,7 @@ var models = map[string]model{
 	"kimi":         {format: "kimi-k2", template: "kimi", added: kimiIDs},
 	"ministral":    {format: "mistral", template: "ministral", added: mistralThinks, tokens: boundary("<s>", "</s>")},
 	"mistralsmall": {format: "mistral", template: "mistralsmall", added: mistralTokens, tokens: boundary("<s>", "</s>"), alone: true},
+	"harmony":      {format: "harmony", template: "harmony", added: harmonyIDs, alone: true, single: true},
 	"llama":        {format: "llama3-json", template: "llama", added: llamaIDs, trims: true, alone: true, single: true},
 	"plain": {format: "generic", template: "plain", trims: true, added: map[string]int{"<|begin|>": 4100, "<|head|>": 4101, "<|tail|>": 4102, "<|end|>": 4103, "<|eot|>": 4104, "<think>": 4105, "</think>": 4106},
 		tokens: []ojson.Member{{Key: "bos_token", Value: ojson.StringOf("<|begin|>")}, {Key: "eos_token", Value: ojson.StringOf("<|eot|>")}}},
@@ -148,7 +152,7 @@ func TestWhatATemplateWritesAroundRepliesIsLearned(t *testing.T) {
 		"qwen35": opened, "coder": chatml, "nemotron": nemotron, "minimax": minimax,
 		"glm45": {Lead: "\n", ThinkEnd: "\n", First: "\n", Next: "\n", Inner: "\n"},
 		"glm5":  {Opening: "<think>"},
-		"plain": {}, "llama": {}, "ministral": {},
+		"plain": {}, "llama": {}, "harmony": {}, "ministral": {},
 		"kimi":         {Opening: "<think>"},
 		"mistralsmall": {Inner: " "},
 	}

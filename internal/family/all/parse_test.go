@@ -101,7 +101,7 @@ func TestEveryParseVectorHoldsHoweverItIsCut(t *testing.T) {
 
 func TestEveryParseVectorOfEveryFormatHolds(t *testing.T) {
 	subjects := map[string]*subject{}
-	for _, dir := range []string{"qwen-xml", "glm", "kimi-k2", "llama3-json", "minimax-m2", "mistral", "generic"} {
+	for _, dir := range []string{"qwen-xml", "glm", "kimi-k2", "harmony", "llama3-json", "minimax-m2", "mistral", "generic"} {
 		for _, file := range vectors(t, filepath.Join("parse", dir)) {
 			t.Run(dir+"/"+strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
 				var v parseVector
@@ -145,7 +145,9 @@ func runParseVector(t *testing.T, f *subject, file string, write bool) {
 			t.Fatalf("cut another way (%d):\n%s", seed, d)
 		}
 	}
-	nothingIsLost(t, f, in, said, got)
+	if f.NewReader == nil {
+		nothingIsLost(t, f, in, said, got)
+	}
 }
 
 // echoes says whether a harness that sends the reply back unchanged gets the sampled ids into its next prompt.
