@@ -16,10 +16,10 @@ import (
 )
 
 // typedTools declare one argument of each type.
-const typedTools = `[{"type": "function", "function": {"name": "bash", "parameters": {"type": "object", "properties": {
+const typedTools = `[{"type": "function", "function": {"name": "bash", "description": "Runs.", "parameters": {"type": "object", "properties": {
  "k": {"type": "string"}, "line": {"type": "string"}, "n": {"type": "array"}, "f": {"type": "number"}, "i": {"type": "integer"}, "b": {"type": "boolean"},
  "z": {"type": ["string", "null"]}, "o": {"$ref": "#/$defs/Thing"}, "u": {"anyOf": [{"type": "integer"}, {"type": "null"}]}}, "$defs": {"Thing": {"type": "object"}}}}},
- {"type": "function", "function": {"name": "read_file", "parameters": {"type": "object", "properties": {}}}}]`
+ {"type": "function", "function": {"name": "read_file", "description": "Reads.", "parameters": {"type": "object", "properties": {}}}}]`
 
 // pieces are what texts are made of: words, and all that has a meaning in the format.
 func (f *subject) pieces() []string {
