@@ -48,7 +48,8 @@ func TestScripts(t *testing.T) {
 			"bundle": bundle,
 		},
 		Setup: func(e *testscript.Env) error {
-			e.Vars = append(e.Vars, "HOME="+e.WorkDir, "PATH="+os.Getenv("PATH")) // $PATH holds tito
+			e.Vars = append(e.Vars, "HOME="+e.WorkDir, "PATH="+os.Getenv("PATH"), // $PATH holds tito
+				"GORACE=atexit_sleep_ms=0") // else a binary with the race detector stays a second after its end
 			return nil
 		},
 		RequireExplicitExec: true,
