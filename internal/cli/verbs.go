@@ -7,6 +7,6 @@ func (a *app) verbs() []*cobra.Command {
 	return []*cobra.Command{
 		a.quickstart(),
 		a.run(), a.sidecar(), a.trial(), a.rehearsal(), a.materialize(), a.verify(), a.explain(), a.inspect(),
-		a.encode(), a.decode(), a.render(), a.parse(), a.model(), a.version(), a.agent(),
+		a.encode(), a.decode(), a.render(), a.parse(), a.model(), a.qualify(), a.version(), a.agent(),
 	}
 }
