@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"github.com/tito-rl/tito/internal/explain"
@@ -82,5 +84,14 @@ func loadModel(dir string) (*model.Model, error) {
 	case "builtin":
 		return model.Builtin()
 	}
-	return model.Load(dir)
+	return loader().Load(dir)
+}
+
+// loader reads model folders, with compiled tokenizers kept in the user's cache where there is one.
+func loader() model.Loader {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return model.Loader{}
+	}
+	return model.Loader{Cache: filepath.Join(dir, "tito", "tokenizers")}
 }

@@ -47,7 +47,7 @@ const (
 // loadTokenizer reads a tokenizer, for which a folder needs no chat template.
 func loadTokenizer(dir string) (*tokenizer.Tokenizer, error) {
 	if dir != "" && dir != model.BuiltinName {
-		return model.LoadTokenizer(dir)
+		return loader().LoadTokenizer(dir)
 	}
 	m, err := loadModel(dir)
 	if err != nil {
