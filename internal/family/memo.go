@@ -21,6 +21,9 @@ type Memo struct {
 // caller may append to the slice, and must not change what is in it.
 func (m *Memo) Encode(tok *tokenizer.Tokenizer, text string, mark rune, cut tokenizer.AddedToken) []token.ID {
 	at, keep := m.reuse(text, mark, cut)
+	if tok.Sliced(text) {
+		at, keep = 0, 0
+	}
 	tail := encode(tok, text[at:], mark)
 	n := keep + len(tail)
 	ids := append(append(make([]token.ID, 0, n+reserve), m.ids[:keep]...), tail...)

@@ -1,12 +1,15 @@
 package family
 
 import (
+	"encoding/base64"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/tito-rl/tito/internal/builtin"
+	"github.com/tito-rl/tito/internal/token"
 	"github.com/tito-rl/tito/internal/tokenizer"
 )
 
@@ -88,6 +91,32 @@ func TestATokenInsideAnotherIsNotIsolating(t *testing.T) {
 	} {
 		if got := Isolating(c.with, c.all); got != c.want {
 			t.Errorf("%+v: %v", c.with, got)
+		}
+	}
+}
+
+func TestAMemoKeepsNothingOfTextThatIsCutIntoSlices(t *testing.T) {
+	plain, cut := load(t)
+	var ranks strings.Builder
+	special := map[uint32]bool{}
+	for _, a := range plain.Added() {
+		special[uint32(a.ID)] = true
+	}
+	for id := range uint32(plain.VocabSize()) {
+		if b, ok := plain.Bytes(token.ID(id)); ok && !special[id] {
+			ranks.WriteString(base64.StdEncoding.EncodeToString(b) + " " + strconv.Itoa(int(id)) + "\n")
+		}
+	}
+	tok, err := tokenizer.LoadRanks([]byte(ranks.String()), tokenizer.KimiRanks([]tokenizer.AddedToken{cut}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var memo Memo
+	text := cut.Content
+	for range 30 {
+		text += strings.Repeat("the", 700) + cut.Content + strings.Repeat("x", 130)
+		if got := memo.Encode(tok, text, 0, cut); !slices.Equal(got, tok.Encode(text)) {
+			t.Fatalf("at %d bytes the ids differ", len(text))
 		}
 	}
 }

@@ -172,10 +172,15 @@ func TestLongTextIsCutAsKimisReaderDoes(t *testing.T) {
 		}
 		return lengths
 	}
+	tok, err := LoadRanks(bundleRanks(t), rankVariants["Kimi"])
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		text string
 		want []int
 	}{
+		{"", nil},
 		{strings.Repeat("a", 25_000), []int{25_000}},
 		{strings.Repeat("a", 25_001), []int{25_000, 1}},
 		{strings.Repeat("é", 60_000), []int{50_000, 50_000, 20_000}},
@@ -187,6 +192,9 @@ func TestLongTextIsCutAsKimisReaderDoes(t *testing.T) {
 	} {
 		if got := cut(c.text); !slices.Equal(got, c.want) {
 			t.Errorf("%.20q…: got %v, want %v", c.text, got, c.want)
+		}
+		if tok.Sliced(c.text) != (len(c.want) > 1) || bundle(t).Sliced(c.text) {
+			t.Errorf("%.20q…: sliced %v", c.text, tok.Sliced(c.text))
 		}
 	}
 }

@@ -172,7 +172,7 @@ func (m *bpe) readVocab(c *cursor, byteLevel bool) error {
 	v.arena = make([]byte, 0, (len(c.b)-c.i)/3)
 	c.object(func(key []byte) {
 		off := uint32(len(v.arena))
-		plain := true
+		var plain bool
 		if v.arena, plain = v.appendBytes(v.arena, key); !plain {
 			if !utf8.Valid(key) {
 				c.fail("an entry of vocab is not UTF-8")

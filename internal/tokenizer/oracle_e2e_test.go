@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -138,23 +137,14 @@ func mixed(seed uint64, n int) []string {
 	return out
 }
 
-// everyCodePoint puts each code point between letters, beside spaces, digits and marks, and against itself.
-func everyCodePoint() []string {
-	var out []string
-	for c := rune(0); c <= utf8.MaxRune; c++ {
-		if c == 0x323B0 {
-			c = 0xE0000
-		}
-		if c == 0xE0200 {
-			c = 0x10FFF0
-		}
-		if !utf8.ValidRune(c) {
-			continue
-		}
-		s := string(c)
-		out = append(out, "x"+s+"y "+s+s+"1\u0301"+s+"\u0323\n"+s)
+// goRoot is the folder of the Go distribution that runs the tests.
+func goRoot(t testing.TB) string {
+	t.Helper()
+	out, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return out
+	return strings.TrimSpace(string(out))
 }
 
 // sources are real files in many languages, at most limit bytes of each.
@@ -162,7 +152,7 @@ func sources(t testing.TB, limit, each int) []string {
 	t.Helper()
 	count := map[string]int{}
 	var out []string
-	for _, root := range []string{filepath.Join(testkit.Dep(t, "npm"), "node_modules"), testkit.Dep(t, "venv"), filepath.Join(runtime.GOROOT(), "src"), filepath.Join(runtime.GOROOT(), "test")} {
+	for _, root := range []string{filepath.Join(testkit.Dep(t, "npm"), "node_modules"), testkit.Dep(t, "venv"), filepath.Join(goRoot(t), "src"), filepath.Join(goRoot(t), "test")} {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			ext := filepath.Ext(path)
 			if err != nil || d.IsDir() || count[ext] >= each || ext == "" || ext == ".node" || ext == ".so" || ext == ".wasm" || strings.HasSuffix(path, ".map") {

@@ -185,6 +185,16 @@ const (
 	sliceRun   = 25_000
 )
 
+// Sliced is whether text is so long that it is encoded in slices, whose places depend on how the whole text begins. Then
+// no added token isolates what follows it.
+func (t *Tokenizer) Sliced(text string) bool {
+	if !t.slices {
+		return false
+	}
+	n, _ := slice(text, 0)
+	return n < len(text)
+}
+
 // slice is how much of text the reader of Kimi's ranks encodes on its own: at most sliceRunes characters, and of those
 // no more than sliceRun in a row that are all white space or all not. from is the characters of the present stretch of
 // sliceRunes that are past; it is given back moved on.

@@ -33,7 +33,7 @@ func cpuTime(t testing.TB) time.Duration {
 // are.
 func corpora(t testing.TB) map[string][]string {
 	t.Helper()
-	roots := []string{filepath.Join(runtime.GOROOT(), "src"), filepath.Join(testkit.Dep(t, "npm"), "node_modules"), testkit.Dep(t, "venv")}
+	roots := []string{filepath.Join(goRoot(t), "src"), filepath.Join(testkit.Dep(t, "npm"), "node_modules"), testkit.Dep(t, "venv")}
 	return map[string][]string{
 		"code":  corpus(t, roots, 100<<10, ".go", ".s", ".py", ".pyi", ".js", ".ts", ".json", ".html", ".css", ".c", ".h", ".sh", ".toml"),
 		"prose": corpus(t, roots, 350<<10, ".md", ".txt", ".rst"),
