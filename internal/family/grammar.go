@@ -80,8 +80,31 @@ func (p *parser) step(id token.ID) {
 	}
 }
 
+// expect takes what is to come of ThinkWord off s. What turns out to be something else is text.
+func (p *parser) expect(s string) string {
+	for p.word != "" && s != "" {
+		if s[0] != p.word[0] {
+			s = p.held + s
+			p.word, p.held = "", ""
+			break
+		}
+		p.held, p.word, s = p.held+s[:1], p.word[1:], s[1:]
+	}
+	if p.word == "" {
+		p.held = ""
+	}
+	return s
+}
+
+// unexpect says that no more text comes here.
+func (p *parser) unexpect() {
+	p.reasoning.add(p.held)
+	p.word, p.held = "", ""
+}
+
 // text adds decoded text to where the parser stands.
 func (p *parser) text(s string) {
+	s = p.expect(s)
 	for p.skip > 0 && s != "" {
 		if s[0] != '\n' {
 			p.skip = 0
@@ -124,6 +147,7 @@ func (p *parser) tag(id token.ID, spelled string) {
 	}
 	first := p.mayThink
 	p.mayThink, p.skip = false, 0
+	p.unexpect()
 	k := p.k
 	think, thought := k.thinks && id == k.think, k.thinks && id == k.thought
 	switch p.mode {
@@ -132,7 +156,7 @@ func (p *parser) tag(id token.ID, spelled string) {
 	case inContent:
 		switch {
 		case think && first:
-			p.mode, p.reasoned, p.skip = inReasoning, true, len(k.Layout.ThinkOpen)
+			p.mode, p.reasoned, p.skip, p.word = inReasoning, true, len(k.Layout.ThinkOpen), k.ThinkWord
 		case k.calls && id == k.open:
 			p.mode, p.opened, p.block, p.inner, p.close1 = inBlock, p.pos-1, Stretch{}, k.NewBlock(), -1
 		default:
@@ -384,6 +408,7 @@ func (p *parser) finish(stopped bool) {
 		p.mode = ended
 		return
 	}
+	p.unexpect()
 	switch p.mode {
 	case inReasoning:
 		p.thoughtCall(end)

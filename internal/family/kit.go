@@ -23,6 +23,8 @@ type Format struct {
 	Close, CloseCalls string
 	Stops             []StopToken // the first must exist, the others may be absent
 	Think, Thought    string      // around reasoning; a tokenizer without them does not think
+	// ThinkWord is said right behind Think: a channel\'s name, with what ends it.
+	ThinkWord string
 	// Call and Called stand around calls; "" where the format has none. With Call alone a call ends where the next begins,
 	// or where the reply is stopped.
 	Call, Called string
@@ -231,7 +233,7 @@ func (k *Kit) write(r chat.Reply, body func(string) string) (string, error) {
 	case closed:
 	case opened || reasons:
 		if !opened {
-			b.WriteString(l.Lead + k.Think + l.ThinkOpen)
+			b.WriteString(l.Lead + k.Think + k.ThinkWord + l.ThinkOpen)
 		}
 		b.WriteString(body(r.Reasoning.S) + l.ThinkClose + k.Thought)
 		if r.Content.S == "" && len(r.Calls) == 0 {

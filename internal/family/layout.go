@@ -37,7 +37,7 @@ func (k *Kit) Learn(calls ...chat.Call) error {
 	if thinks {
 		l.Lead, _, _ = strings.Cut(before, k.Think)
 		l.Lead = strings.TrimPrefix(l.Lead, header)
-		l.ThinkOpen = cut(before, k.Think, probeReasoning)
+		l.ThinkOpen = strings.TrimPrefix(cut(before, k.Think, probeReasoning), k.ThinkWord)
 		l.ThinkClose = cut(before, probeReasoning, k.Thought)
 		l.ThinkEnd = cut(before, k.Thought, "")
 		l.ThinkAlone = l.ThinkEnd

@@ -21,7 +21,9 @@ type parser struct {
 	mode      mode
 	mayThink  bool // a think block may still open the reply
 	reasoned  bool
-	skip      int // newlines that the template puts here
+	skip      int    // newlines that the template puts here
+	word      string // what must still come of ThinkWord
+	held      string // what came of it
 	reasoning Stretch
 	thinkCall int // where a call inside reasoning began, -1 = none
 	content   Stretch
@@ -71,6 +73,11 @@ func (p *parser) prompt() {
 			continue
 		}
 		after := k.Decode(ids[i+1:])
+		if rest, ok := strings.CutPrefix(k.ThinkWord, after); ok && ids[i] == k.think {
+			p.word, after = rest, ""
+		} else if ids[i] == k.think {
+			after = strings.TrimPrefix(after, k.ThinkWord)
+		}
 		p.mayThink, p.skip = false, 0
 		want := k.Layout.ThinkEnd
 		if ids[i] == k.think {

@@ -15,6 +15,7 @@ type speller struct {
 	first [256]bool
 	one   byte // the only first byte, where there is only one
 	toks  map[byte][]string
+	quote bool // a spelling holds what JSON escapes
 }
 
 func newSpeller(format string, all []tokenizer.AddedToken) (*speller, error) {
@@ -26,6 +27,7 @@ func newSpeller(format string, all []tokenizer.AddedToken) (*speller, error) {
 		if utf8.RuneCountInString(t.Content) < 2 {
 			return nil, fault.New(fault.UnsupportedTokenizer, "%s: added token %q is a single character: text that holds it cannot be kept apart", format, t.Content)
 		}
+		sp.quote = sp.quote || strings.ContainsAny(t.Content, `"\`)
 		c := t.Content[0]
 		sp.first[c], sp.one = true, c
 		sp.toks[c] = append(sp.toks[c], t.Content)
@@ -60,7 +62,7 @@ func (sp *speller) next(s string, from int) (at int, tok string) {
 // any is whether one of texts spells an added token, or may do so with a JSON escape.
 func (sp *speller) any(texts []string) bool {
 	for _, s := range texts {
-		if at, _ := sp.next(s, 0); at >= 0 || strings.Contains(s, `\u`) || strings.Contains(s, `\/`) {
+		if at, _ := sp.next(s, 0); at >= 0 || strings.Contains(s, `\u`) || strings.Contains(s, `\/`) || sp.quote && strings.Contains(s, `\`) {
 			return true
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tito-rl/tito/internal/family"
 	"github.com/tito-rl/tito/internal/family/chatml"
+	"github.com/tito-rl/tito/internal/family/gemma"
 	"github.com/tito-rl/tito/internal/family/generic"
 	"github.com/tito-rl/tito/internal/family/glm"
 	"github.com/tito-rl/tito/internal/family/harmony"
@@ -36,6 +37,7 @@ func Rows() []Row {
 		{qwenxml.Name, qwenxml.New, "templates of Qwen3.5, 3.6, 3.8 and Nemotron 3 over Qwen3's tokenizer and over a synthetic one with Qwen3.5's ids; of Qwen3-Coder the layout alone"},
 		{glm.Name, glm.New, "templates of GLM-4.5 and GLM-5.2 over a synthetic tokenizer with GLM-4.5's ids"},
 		{minimax.Name, minimax.New, "a template of our own in MiniMax-M2's layout over a synthetic tokenizer with its ids"},
+		{gemma.Name, gemma.New, "templates of Gemma 4, five versions, over a synthetic tokenizer"},
 		{kimi.Name, kimi.New, "a template of our own in the layout of Kimi K2 Thinking and K2.5 over a synthetic tokenizer"},
 		{mistral.Name, mistral.New, "templates of Ministral 3 and Mistral Medium 3.5 over a synthetic tokenizer with their special tokens; of Mistral Small 3.1 the layout alone"},
 		{harmony.Name, harmony.New, "gpt-oss's template over its tokenizer"},

@@ -31,11 +31,15 @@ type real struct {
 	dep    string         // whose; "" is Qwen3's
 	model  model          // how replies must look to come back as they were said
 	tokens []ojson.Member
+	kwargs string // under which echoes are checked
 }
 
 func tokens(bos, eos string) []ojson.Member {
 	return []ojson.Member{{Key: "bos_token", Value: ojson.StringOf(bos)}, {Key: "eos_token", Value: ojson.StringOf(eos)}}
 }
+
+// gemmaModel is how Gemma 4 writes replies: content behind results, keys in order.
+var gemmaModel = model{trims: true, alone: true, sorts: true}
 
 var reals = []real{
 	{file: "jinja/Qwen3-8B-Q8_0.jinja", format: "chatml-hermes"},
@@ -57,6 +61,12 @@ var reals = []real{
 	{file: "jinja/GLM-5.2.jinja", format: "glm", added: glmIDs, model: model{trims: true}},
 	{file: "trl/glm4moe.jinja", format: "glm", added: glmIDs, model: model{trims: true}},
 	{file: "trl/glm4moe_training.jinja", format: "glm", added: glmIDs, model: model{trims: true}},
+	{file: "jinja/gemma-4-26B-A4B-it-UD-Q8_K_XL.jinja", format: "gemma-4", added: gemmaTokens, tokens: tokens("<bos>", "<eos>"), model: gemmaModel,
+		kwargs: `{"enable_thinking": true}`}, // without, its prompt ends in an empty channel that history lacks
+	{file: "trl/gemma4.jinja", format: "gemma-4", added: gemmaTokens, tokens: tokens("<bos>", "<eos>"), model: gemmaModel},
+	{file: "trl/gemma4_v3.jinja", format: "gemma-4", added: gemmaTokens, tokens: tokens("<bos>", "<eos>"), model: gemmaModel},
+	{file: "trl/gemma4_v4.jinja", format: "gemma-4", added: gemmaTokens, tokens: tokens("<bos>", "<eos>"), model: gemmaModel},
+	{file: "trl/gemma4_v5.jinja", format: "gemma-4", added: gemmaTokens, tokens: tokens("<bos>", "<eos>"), model: gemmaModel},
 	{file: "jinja/Ministral-3-14B-Instruct-2512-Q4_0.jinja", format: "mistral", added: mistralTokens, tokens: tokens("<s>", "</s>")},
 	{file: "jinja/Mistral-Medium-3.5-128B-GGUF.jinja", format: "mistral", added: mistralThinks, tokens: tokens("<s>", "</s>")},
 	{file: "jinja/gpt-oss-20b-Q8_0.jinja", format: "harmony", dep: "gptoss", model: model{alone: true, single: true}},
@@ -170,7 +180,11 @@ func (r real) tokenizer(t *testing.T) string {
 func TestE2ERealTemplatesAreReadByTheirFormat(t *testing.T) {
 	for _, r := range reals {
 		t.Run(r.file, func(t *testing.T) {
-			f := bind(t, r.tokenizer(t), r.source(t), family.Options{Tokens: r.tokens})
+			opts := family.Options{Tokens: r.tokens}
+			if r.kwargs != "" {
+				opts.Kwargs = value(t, r.kwargs)
+			}
+			f := bind(t, r.tokenizer(t), r.source(t), opts)
 			if f.Name() != r.format {
 				t.Fatalf("read as %s", f.Name())
 			}

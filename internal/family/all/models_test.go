@@ -23,6 +23,7 @@ type model struct {
 	tokens   []ojson.Member
 	trims    bool // the template trims content and reasoning
 	alone    bool // the template drops content beside calls
+	sorts    bool // the template sorts the keys of arguments
 	single   bool // the template takes one call a reply
 }
 
@@ -32,6 +33,9 @@ var qwen35IDs = map[string]int{"<|endoftext|>": 248044, "<|im_start|>": 248045, 
 var glmIDs = map[string]int{"<|endoftext|>": 151329, "[gMASK]": 151331, "<sop>": 151333, "<|system|>": 151335, "<|user|>": 151336, "<|assistant|>": 151337,
 	"<|observation|>": 151338, "<think>": 151350, "</think>": 151351, "<tool_call>": 151352, "</tool_call>": 151353, "<tool_response>": 151354,
 	"</tool_response>": 151355, "<arg_key>": 151356, "</arg_key>": 151357, "<arg_value>": 151358, "</arg_value>": 151359}
+
+var gemmaTokens = map[string]int{"<bos>": 4100, "<eos>": 4101, "<|turn>": 4102, "<turn|>": 4103, "<|channel>": 4104, "<channel|>": 4105, "<|tool>": 4106, "<tool|>": 4107,
+	"<|tool_call>": 4108, "<tool_call|>": 4109, "<|tool_response>": 4110, "<tool_response|>": 4111, `<|"|>`: 4112, "<|think|>": 4113, "<|image|>": 4114}
 
 var kimiIDs = map[string]int{"[BOS]": 163584, "[EOS]": 163585, "<|im_end|>": 163586, "<|im_user|>": 163587, "<|im_assistant|>": 163588, "<|im_system|>": 163594,
 	"<|tool_calls_section_begin|>": 163595, "<|tool_calls_section_end|>": 163596, "<|tool_call_begin|>": 163597, "<|tool_call_argument_begin|>": 163598,
@@ -67,6 +71,7 @@ var models = map[string]model{
 	"glm5":     {format: "glm", template: "glm5", added: glmIDs, trims: true},
 	"minimax": {format: "minimax-m2", template: "minimax", added: map[string]int{"]~!b[": 200034, "]~b]": 200019, "[e~[": 200020, "<think>": 200050, "</think>": 200051,
 		"<minimax:tool_call>": 200052, "</minimax:tool_call>": 200053}},
+	"gemma4":       {format: "gemma-4", template: "gemma4", added: gemmaTokens, tokens: boundary("<bos>", "<eos>"), trims: true, alone: true, sorts: true},
 	"kimi":         {format: "kimi-k2", template: "kimi", added: kimiIDs},
 	"ministral":    {format: "mistral", template: "ministral", added: mistralThinks, tokens: boundary("<s>", "</s>")},
 	"mistralsmall": {format: "mistral", template: "mistralsmall", added: mistralTokens, tokens: boundary("<s>", "</s>"), alone: true},
@@ -153,6 +158,7 @@ func TestWhatATemplateWritesAroundRepliesIsLearned(t *testing.T) {
 		"glm45": {Lead: "\n", ThinkEnd: "\n", First: "\n", Next: "\n", Inner: "\n"},
 		"glm5":  {Opening: "<think>"},
 		"plain": {}, "llama": {}, "harmony": {}, "ministral": {},
+		"gemma4":       {ThinkClose: "\n", AfterStop: "\n"},
 		"kimi":         {Opening: "<think>"},
 		"mistralsmall": {Inner: " "},
 	}

@@ -3,6 +3,7 @@ package all
 import (
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -152,9 +153,10 @@ func keepsAnEchoedReply(t *testing.T, m model, f *subject) {
 				continue
 			}
 			c.Sampled[len(c.Messages)] = said
-			c.Messages = append(c.Messages, echo(f.withModelIDs(t, before.IDs, said, reply)))
-			for range reply.Calls {
-				c.Messages = append(c.Messages, chat.Message{Role: chat.Tool, CallID: "x", Content: chat.T("r" + f.randomText(r, 5))})
+			reply = f.withIDs(t, before.IDs, said, reply)
+			c.Messages = append(c.Messages, echo(reply))
+			for _, call := range reply.Calls {
+				c.Messages = append(c.Messages, chat.Message{Role: chat.Tool, CallID: call.ID, Content: chat.T("r" + f.randomText(r, 5))})
 			}
 			if len(reply.Calls) == 0 {
 				c.Messages = append(c.Messages, user("go on"))
@@ -178,11 +180,24 @@ func keepsAnEchoedReply(t *testing.T, m model, f *subject) {
 	}
 }
 
-// withModelIDs gives r's calls the ids that were said.
-func (f *subject) withModelIDs(t *testing.T, prompt, said []token.ID, r chat.Reply) chat.Reply {
+// sorted is a JSON object with its keys in order.
+func sorted(object string) string {
+	v, _ := family.ArgumentsObject(object)
+	ms := slices.SortedFunc(slices.Values(v.Members()), func(a, b ojson.Member) int { return strings.Compare(a.Key, b.Key) })
+	var out []string
+	for _, m := range ms {
+		out = append(out, string(ojson.AppendString(nil, m.Key))+": "+string(m.Value.Raw()))
+	}
+	return "{" + strings.Join(out, ", ") + "}"
+}
+
+// withIDs gives r's calls the ids that were said, or some.
+func (f *subject) withIDs(t *testing.T, prompt, said []token.ID, r chat.Reply) chat.Reply {
 	r.Calls = slices.Clone(r.Calls)
 	for i, c := range parse(t, f, family.ParseInput{Prompt: prompt}, said, nil, true).Calls {
-		r.Calls[i].ID = c.ModelID
+		if r.Calls[i].ID = c.ModelID; c.ModelID == "" {
+			r.Calls[i].ID = "call_" + strconv.Itoa(i)
+		}
 	}
 	return r
 }
@@ -200,6 +215,11 @@ func (f *subject) canonical(m model, r chat.Reply) chat.Reply {
 	}
 	if m.alone {
 		r.Content = chat.Text{}
+	}
+	for i := range r.Calls {
+		if m.sorts {
+			r.Calls[i].Arguments = sorted(r.Calls[i].Arguments)
+		}
 	}
 	if f.WriteCalls != nil {
 		r.Calls = append(r.Calls, chat.Call{Name: "bash", Arguments: `{"k": "v"}`})
@@ -321,7 +341,7 @@ func (f *subject) checkCuts(t testing.TB, in family.ParseInput, said []token.ID,
 
 func FuzzEveryFormatOnIDs(f *testing.F) {
 	var subjects []*subject
-	for _, name := range []string{"coder", "glm45", "glm5", "kimi", "harmony", "llama", "minimax", "ministral", "mistralsmall", "nemotron", "plain", "qwen35"} {
+	for _, name := range []string{"coder", "gemma4", "glm45", "glm5", "kimi", "harmony", "llama", "minimax", "ministral", "mistralsmall", "nemotron", "plain", "qwen35"} {
 		subjects = append(subjects, models[name].bind(f))
 	}
 	f.Add([]byte{1, 2, 3}, uint64(1))
