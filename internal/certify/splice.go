@@ -71,6 +71,10 @@ func (p *prover) splice(h history, a added, c *cutter, ctxFree, canon, verb *tal
 			return
 		}
 	}
+	if b.Trim < 0 || b.Trim > 1 {
+		fail(verb, "more than a stop is trimmed", whole.IDs, nil)
+		return
+	}
 	next := func(said []token.ID) []token.ID {
 		ck := append(slices.Clone(prompt.IDs), said...)
 		return append(append(ck[:len(ck)-b.Trim], b.Insert...), b.Suffix...)
@@ -163,7 +167,7 @@ func (p *prover) specials(t *tally) {
 			sampled := map[int][]token.ID{len(h.messages): said}
 			before.Sampled, after.Sampled = sampled, sampled
 			b, err := p.bridger.Bridge(before, after, family.Ending{Stopped: true, Stop: said[len(said)-1]})
-			if err != nil {
+			if err != nil || b.Trim > 1 {
 				t.refuse()
 				continue
 			}

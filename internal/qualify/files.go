@@ -54,7 +54,7 @@ func load(dir string) (*model.Model, *files, error) {
 		return nil, nil, err
 	}
 	f := &files{sums: map[string]string{}, tokens: map[string]string{}}
-	for _, name := range []string{tokenizerFile, configFile, templateFile, "generation_config.json"} {
+	for _, name := range []string{tokenizerFile, "tekken.json", "tiktoken.model", "qwen.tiktoken", configFile, templateFile, "generation_config.json"} {
 		b, err := fs.ReadFile(from, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -90,7 +90,17 @@ func (f *files) config(b []byte) {
 			f.tokens[name] = t.Str()
 		}
 	}
-	if t, _ := v.Get("chat_template"); t.Kind() == ojson.String {
-		f.template = t.Str()
+	t, _ := v.Get("chat_template")
+	f.template = t.Str()
+	named := map[string]string{} // of several the one that model.Load takes
+	for _, e := range t.Elems() {
+		name, _ := e.Get("name")
+		src, _ := e.Get("template")
+		named[name.Str()] = src.Str()
+	}
+	for _, name := range []string{"default", "tool_use"} {
+		if src, ok := named[name]; ok {
+			f.template = src
+		}
 	}
 }

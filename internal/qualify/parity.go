@@ -132,6 +132,13 @@ func Ask(ctx context.Context, o Options) (Recorded, error) {
 	if err != nil {
 		return Recorded{}, err
 	}
+	switch {
+	case f.tokenizer == nil || m.Info.Tokenizer != f.sums[tokenizerFile]:
+		return Recorded{}, fault.New(fault.BadFlag, "%s has no %s, which the reference reads", o.name(), tokenizerFile).
+			WithFix("leave out --oracle; parity is then not attempted")
+	case digest([]byte(f.template)) != m.Info.Template:
+		return Recorded{}, fault.New(fault.InternalError, "the reference would be given another template than %s has", o.name())
+	}
 	cases := certify.Cases(m.Family)
 	lines, err := requests(cases)
 	if err != nil {

@@ -40,11 +40,12 @@ type Certificate struct {
 
 // Pins are all that a certificate depends on.
 type Pins struct {
-	Files    map[string]string `json:"files"`    // sha256 by name, of the files that prompts depend on
-	Template string            `json:"template"` // sha256 of the template's source
-	Family   string            `json:"family"`
-	Kwargs   json.RawMessage   `json:"kwargs"`
-	Code     string            `json:"code"` // the program that proved it
+	Files     map[string]string `json:"files"`     // sha256 by name, of the files that prompts depend on
+	Tokenizer string            `json:"tokenizer"` // sha256 of the tokenizer's file
+	Template  string            `json:"template"`  // sha256 of the template's source
+	Family    string            `json:"family"`
+	Kwargs    json.RawMessage   `json:"kwargs"`
+	Code      string            `json:"code"` // the program that proved it
 }
 
 // Key is the certificate's key.
@@ -109,7 +110,7 @@ func Run(ctx context.Context, o Options) (*Certificate, error) {
 	}
 	c := &Certificate{
 		Format: "tito-certificate", Version: Version, Surprises: []string{},
-		Pins: Pins{Files: f.sums, Template: m.Info.Template, Family: m.Family.Name(), Kwargs: kwargs, Code: o.Code},
+		Pins: Pins{Files: f.sums, Tokenizer: m.Info.Tokenizer, Template: m.Info.Template, Family: m.Family.Name(), Kwargs: kwargs, Code: o.Code},
 	}
 	c.Key = c.Pins.Key()
 	subject := certify.Model{Family: m.Family, Tokenizer: m.Tokenizer, Kwargs: o.Kwargs, BOS: f.tokens["bos_token"]}

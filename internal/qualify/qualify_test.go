@@ -129,6 +129,7 @@ func TestTheKeyChangesWithEachPin(t *testing.T) {
 	seen := map[string]bool{base.Key(): true}
 	for i, change := range []func(*Pins){
 		func(p *Pins) { p.Files = map[string]string{"tokenizer.json": "y"} },
+		func(p *Pins) { p.Tokenizer = "u" },
 		func(p *Pins) { p.Template = "u" },
 		func(p *Pins) { p.Family = "g" },
 		func(p *Pins) { p.Kwargs = json.RawMessage(`{"a":1}`) },
