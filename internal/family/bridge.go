@@ -98,8 +98,8 @@ func (k *Kit) sides(before, after Conversation) (base, next string, mark rune, e
 	}
 	base = unmark(text, m)
 	stop, nextRole := k.closing(before.Messages[len(before.Messages)-1])
-	if nextRole {
-		return base, next, mark, nil
+	if nextRole { // some templates write it behind a reply that nothing follows
+		return strings.TrimSuffix(base, stop.Content), next, mark, nil
 	}
 	i := strings.LastIndex(base, stop.Content)
 	if i < 0 {
