@@ -39,7 +39,7 @@ func Rows() []Row {
 		{minimax.Name, minimax.New, "a template of our own in MiniMax-M2's layout over a synthetic tokenizer with its ids"},
 		{gemma.Name, gemma.New, "templates of Gemma 4, five versions, over a synthetic tokenizer"},
 		{kimi.Name, kimi.New, "a template of our own in the layout of Kimi K2 Thinking and K2.5 over a synthetic tokenizer"},
-		{mistral.Name, mistral.New, "templates of Ministral 3 and Mistral Medium 3.5 over a synthetic tokenizer with their special tokens; of Mistral Small 3.1 the layout alone"},
+		{mistral.Name, mistral.New, "templates of Ministral 3 and Mistral Medium 3.5 over a synthetic tokenizer with their special tokens; the layout of Mistral Small 3.1 over Mistral's own tokenizer"},
 		{harmony.Name, harmony.New, "gpt-oss's template over its tokenizer"},
 		{llama.Name, llama.New, "templates of Llama 3.1 and 3.2 over Llama 3's tokenizer and over a synthetic one with Llama 3.1's ids"},
 		{generic.Name, generic.New, "the template of Gemma 3 over its tokenizer, that of Phi-3 over a synthetic one"},
