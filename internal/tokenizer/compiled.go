@@ -50,8 +50,14 @@ func (t *Tokenizer) Compiled(key string) []byte {
 	if joins {
 		w.joins(m.chars.joins)
 	}
-	binary.LittleEndian.PutUint32(w[len(compiledMagic):], crc32.Checksum(w[len(compiledMagic)+4:], castagnoli()))
+	sign(w)
 	return w
+}
+
+// sign puts the checksum of a compiled form into it.
+func sign(b []byte) {
+	head := len(compiledMagic)
+	binary.LittleEndian.PutUint32(b[head:], crc32.Checksum(b[head+4:], castagnoli()))
 }
 
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
