@@ -20,7 +20,8 @@ test: ## fast, hermetic, with the race detector; needs Go alone
 e2e: deps ## real tokenizers, templates, harnesses and oracles, suite by suite with its time
 	scripts/e2e.sh
 
-full: test e2e ## everything that needs no GPU and no key
+full: export TITO_LONG = 1
+full: test e2e ## everything that needs no GPU and no key, tokenizers on ten times as many strings
 
 deps: ## install what e2e needs, by pinned version, into .deps/
 	scripts/deps.sh
