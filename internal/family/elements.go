@@ -16,7 +16,8 @@ import (
 //
 // with white space between the tags. Values have no escapes, so what ends one is decided by position: ValueEnd ends it
 // only where another Key or a Foot follows, and Foot only where the block ends (or the next Head follows). A pair of call
-// tags inside a value, by token id, is text with all that is in it.
+// tags inside a value, by token id, is text with all that is in it; a closing one alone is text only if no opening one
+// follows it in the block.
 type Elements struct {
 	Head, HeadEnd string // such as <function= and >
 	Key, KeyEnd   string // such as <parameter= and >
@@ -128,7 +129,7 @@ type elements struct {
 	lit    []byte // of a tag that has begun
 	m      int    // bytes of ValueEnd that match
 	depth  int    // of call tags inside a value
-	closed bool   // a closing tag stood in the value, with white space alone since
+	closed bool   // a closing tag stood in a value: an opening one behind it begins another block
 	calls  []element
 }
 
@@ -161,7 +162,7 @@ func (x *elements) Token(spelled string) {
 	case x.depth > 0:
 	case x.revert(x.n):
 		x.m = 0
-		x.closed = spelled == x.e.Called
+		x.closed = x.closed || spelled == x.e.Called
 		if spelled == x.e.Call {
 			x.depth = 1
 		}
@@ -170,7 +171,7 @@ func (x *elements) Token(spelled string) {
 }
 
 func (x *elements) Open() Verdict {
-	if x.depth > 0 || x.st == inValue && !x.closed || x.st == inKey && x.tentative() {
+	if x.depth > 0 || !x.closed && (x.st == inValue || x.st == inKey && x.tentative()) {
 		return Inside
 	}
 	return Broken
@@ -232,7 +233,6 @@ func (x *elements) byte(c byte, at int) {
 
 func (x *elements) inside(c byte, at int) {
 	end := x.e.ValueEnd
-	x.closed = x.closed && blank(c)
 	switch c {
 	case end[x.m]:
 		x.m++
@@ -302,7 +302,7 @@ func (x *elements) label(c byte, at int) {
 		} else {
 			arg := struct{ key, value extent }{extent{to - n, to}, extent{from: at + 1}}
 			call.args = append(call.args, arg)
-			x.st, x.m, x.closed = inValue, 0, false
+			x.st, x.m = inValue, 0
 		}
 		x.lit = nil
 	case c == '\n' || c == '<' || n == 0 && bytes.HasSuffix(x.lit, []byte(end)):

@@ -175,15 +175,22 @@ func (p *parser) tag(id token.ID, spelled string) {
 
 // lead makes content that begins with { the block that it may be, in a format whose calls have no tags.
 func (p *parser) lead() {
-	if !p.k.Leading || p.calls > 0 || len(p.content.special) > 0 || p.leading || p.in.NoCalls {
+	if !p.mayLead() {
 		return
 	}
-	if s := strings.TrimLeft(p.content.String(), " \t\r\n"); s == "" || s[0] != '{' {
+	s := strings.TrimLeft(p.content.String(), " \t\r\n")
+	p.led = s != ""
+	if !p.led || s[0] != '{' {
 		return
 	}
 	p.mode, p.leading, p.opened, p.block, p.inner, p.close1 = inBlock, true, p.begun, p.content, p.k.NewBlock(), -1
 	p.content = Stretch{}
 	p.inner.Text(p.block.String())
+}
+
+// mayLead is whether nothing but white space was said, in a format whose calls have no tags.
+func (p *parser) mayLead() bool {
+	return p.k.Leading && !p.led && !p.in.NoCalls && len(p.content.special) == 0
 }
 
 // resolveLead reads a block without tags that ends at end. What is no call is content.

@@ -32,6 +32,7 @@ type parser struct {
 
 	reader  Reader // of another grammar; nil is this one
 	begun   int    // position of the first id of content
+	led     bool   // something but white space was said
 	leading bool   // the block has no tags
 	block   Stretch
 	inner   Block
@@ -163,7 +164,7 @@ func (p *parser) emit() {
 	hold = 0
 	switch {
 	case p.mode == ended:
-	case p.k.Leading && strings.TrimLeft(p.content.String(), " \t\r\n") == "":
+	case p.mayLead():
 		hold = p.content.Len()
 	default:
 		hold = max(p.callFrame(), p.tailFrame())

@@ -23,7 +23,7 @@ type block struct {
 	st     state
 	n      int
 	depth  int  // of call tags inside a value
-	closed bool // a closing call tag stood in the value, with white space alone since
+	closed bool // a closing call tag stood in a value: an opening one behind it begins another block
 	name   extent
 	args   []argument
 }
@@ -42,7 +42,6 @@ func (b *block) Text(s string) {
 		case afterVal:
 			b.st = inValue
 		}
-		b.closed = false
 	}
 	b.n += len(s)
 	if b.st == inName {
@@ -64,7 +63,7 @@ func (b *block) Token(spelled string) {
 	}
 	switch {
 	case spelled == keyOpen && (b.st == inName || b.st == afterVal):
-		b.st, b.closed = inKey, false
+		b.st = inKey
 		b.args = append(b.args, argument{key: extent{to, to}})
 	case spelled == keyClose && b.st == inKey:
 		b.args[len(b.args)-1].key.to, b.st = from, afterKey
@@ -79,7 +78,7 @@ func (b *block) Token(spelled string) {
 
 // inside reads a token in a value, or behind what seemed to be its end.
 func (b *block) inside(spelled string, from int) {
-	b.st, b.closed = inValue, spelled == callClose
+	b.st, b.closed = inValue, b.closed || spelled == callClose
 	switch spelled {
 	case valClose:
 		b.args[len(b.args)-1].value.to, b.st = from, afterVal

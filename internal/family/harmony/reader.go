@@ -33,8 +33,8 @@ type reader struct {
 	st       state
 	from     int            // where the message's first id is
 	raw      family.Stretch // the message so far, header included
-	before   string         // of its header: before <|channel|>
-	after    string         // behind it
+	before   []byte         // of its header: before <|channel|>
+	after    []byte         // behind it
 	channels int
 	body     family.Stretch // of a call
 	name     string
@@ -58,9 +58,9 @@ func (r *reader) Text(s string) {
 		case r.st == inCall:
 			r.body.Push(s, false)
 		case r.st == inHeader && r.channels == 0:
-			r.before += s
+			r.before = append(r.before, s...)
 		case r.st == inHeader:
-			r.after += s
+			r.after = append(r.after, s...)
 		}
 	}
 }
@@ -104,7 +104,7 @@ func (r *reader) Token(s string) {
 	case s == channel:
 		r.channels++
 	case s == constrain && r.channels > 0:
-		r.after += " "
+		r.after = append(r.after, ' ')
 	default:
 		r.channels = 2 // no header has this
 	}
@@ -112,8 +112,8 @@ func (r *reader) Token(s string) {
 
 // open ends a header. Of the role only what the policy may say counts: nothing, or assistant behind <|start|>.
 func (r *reader) open() {
-	head, to := recipient(strings.TrimPrefix(r.before, "assistant"))
-	kind, other := recipient(r.after)
+	head, to := recipient(strings.TrimPrefix(string(r.before), "assistant"))
+	kind, other := recipient(string(r.after))
 	if to == "" {
 		to = other
 	} else if other != "" {
