@@ -130,19 +130,19 @@ type extent struct{ from, to int }
 // reader reads the notation, and spells it as JSON.
 type reader struct {
 	text   string
-	quotes map[int]bool // where <|"|> stands as a token
-	opens  []int        // where the opening of a call does
+	quotes []int // where <|"|> stands as a token, in order
+	opens  []int // where the opening of a call does
 	at     int
 	out    []byte
 	texts  []extent // keys and strings
 }
 
 func newReader(s *family.Stretch) *reader {
-	r := &reader{text: s.String(), quotes: map[int]bool{}}
+	r := &reader{text: s.String()}
 	at := 0
 	s.Each(func(t string, special bool) {
 		if special && t == quote {
-			r.quotes[at] = true
+			r.quotes = append(r.quotes, at)
 		}
 		if special && t == callOpen {
 			r.opens = append(r.opens, at)
@@ -200,7 +200,7 @@ func (r *reader) value(depth int) bool {
 	switch {
 	case depth == 0 || r.at == len(r.text):
 		return false
-	case r.quotes[r.at]:
+	case r.isQuote(r.at):
 		return r.quoted()
 	case r.text[r.at] == '{':
 		return r.object(depth)
@@ -250,7 +250,7 @@ func (r *reader) items(open, close byte, item func() bool) bool {
 // key reads a key: bare, or between quotes.
 func (r *reader) key() bool {
 	r.blank()
-	if r.quotes[r.at] {
+	if r.isQuote(r.at) {
 		return r.quoted()
 	}
 	from := r.at
@@ -260,7 +260,7 @@ func (r *reader) key() bool {
 	}
 	r.at = from + n
 	key := strings.TrimRight(r.text[from:r.at], blanks)
-	if r.quotedIn(from, r.at) {
+	if within(r.quotes, from, r.at) {
 		return false
 	}
 	r.texts = append(r.texts, extent{from, from + len(key)})
@@ -268,27 +268,25 @@ func (r *reader) key() bool {
 	return key != ""
 }
 
-// quotedIn is whether a <|"|> stands between two places.
-func (r *reader) quotedIn(from, to int) bool {
-	for at := range r.quotes {
-		if at >= from && at < to {
-			return true
-		}
-	}
-	return false
+func (r *reader) isQuote(at int) bool {
+	_, ok := slices.BinarySearch(r.quotes, at)
+	return ok
+}
+
+// within is whether one of places, which are in order, lies from one place up to another.
+func within(places []int, from, to int) bool {
+	i, _ := slices.BinarySearch(places, from)
+	return i < len(places) && places[i] < to
 }
 
 // quoted reads a string, up to the first <|"|> behind which it may end.
 func (r *reader) quoted() bool {
 	from := r.at + len(quote)
-	for to := from; to < len(r.text); to++ {
-		if !r.quotes[to] {
-			continue
-		}
+	i, _ := slices.BinarySearch(r.quotes, from)
+	for _, to := range r.quotes[i:] {
 		rest := strings.TrimLeft(r.text[to+len(quote):], blanks)
-		next := len(r.text) - len(rest)
-		if rest == "" || r.quotes[next] || !ends(rest[0]) {
-			if slices.ContainsFunc(r.opens, func(at int) bool { return from <= at && at < to }) {
+		if rest == "" || r.isQuote(len(r.text)-len(rest)) || !ends(rest[0]) {
+			if within(r.opens, from, to) {
 				return false
 			}
 			continue
@@ -308,7 +306,7 @@ func (r *reader) scalar() bool {
 		return false
 	}
 	s := strings.TrimRight(r.text[r.at:r.at+n], blanks)
-	if r.quotedIn(r.at, r.at+n) {
+	if within(r.quotes, r.at, r.at+n) {
 		return false
 	}
 	r.at += n
