@@ -8,7 +8,8 @@ import (
 	"github.com/tito-rl/tito/internal/token"
 )
 
-// CompiledVersion names the binary form of this build. Another version's is refused.
+// CompiledVersion names the binary form of this build. Another version's is refused: a change of the form, or of what is
+// computed at load, takes another version.
 const CompiledVersion = "1"
 
 const compiledMagic = "tito tokenizer " + CompiledVersion + "\n"
