@@ -120,7 +120,15 @@ func Wires(ms []chat.Message) []Wire {
 // Result is what the pure levels gave.
 type Result struct {
 	Levels []Level // L1's own claims, L2, L3, L4
-	Digest string  // of every text and id that the probes gave: another render or encoding gives another digest
+	// Branches says how much of the template the probes reached; nil where it is not known.
+	Branches *Branches
+	Digest   string // of every text and id that the probes gave: another render or encoding gives another digest
+}
+
+// Branches counts the outcomes of the template's if and elif tags.
+type Branches struct {
+	Outcomes int                `json:"outcomes"`
+	Missed   []template.Outcome `json:"missed"` // those that no probe reached
 }
 
 // The kinds of append that a bridge may make, in the order in which they are told.
@@ -139,7 +147,17 @@ func Kinds() []string { return []string{AppendTool, AppendUser, AppendToolUser, 
 
 // Prove runs every pure level.
 func Prove(m Model) *Result {
-	return newProver(m).prove()
+	k, ok := m.Family.(*family.Kit)
+	if !ok {
+		return newProver(m).prove()
+	}
+	var c template.Coverage
+	seen, tpl := k.Observed(&c)
+	m.Family = seen
+	r := newProver(m).prove()
+	all, missed := tpl.Outcomes(&c)
+	r.Branches = &Branches{all, append([]template.Outcome{}, missed...)}
+	return r
 }
 
 func newProver(m Model) *prover {

@@ -162,6 +162,12 @@ func writeCertificate(w io.Writer, p paint, c *qualify.Certificate, file string)
 			writeClaim(w, p, x)
 		}
 	}
+	if b := c.Branches; b != nil {
+		fmt.Fprintf(w, "branches of the template reached: %d of %d\n", b.Outcomes-len(b.Missed), b.Outcomes)
+		for _, x := range b.Missed {
+			fmt.Fprintf(w, "   not: the condition in line %d %s\n", x.Line, map[bool]string{true: "holds", false: "does not hold"}[x.Holds])
+		}
+	}
 	for _, s := range c.Surprises {
 		fmt.Fprintf(w, "%s %s\n", p.in(red, "surprise:"), s)
 	}

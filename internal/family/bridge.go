@@ -8,6 +8,7 @@ import (
 	"github.com/tito-rl/tito/internal/chat"
 	"github.com/tito-rl/tito/internal/fault"
 	"github.com/tito-rl/tito/internal/ojson"
+	"github.com/tito-rl/tito/internal/template"
 	"github.com/tito-rl/tito/internal/token"
 	"github.com/tito-rl/tito/internal/tokenizer"
 )
@@ -109,6 +110,14 @@ func (k *Kit) sides(before, after Conversation) (base, next string, mark rune, e
 		return "", "", 0, fault.New(fault.TemplateRefused, "%s: the template does not end a reply with %s", k.Format.Name, stop.Content)
 	}
 	return base[:i+len(stop.Content)], next, mark, nil
+}
+
+// Observed is k whose renders tell c which branches of the template they reach, and its template. It is not safe for
+// concurrent use.
+func (k *Kit) Observed(c *template.Coverage) (*Kit, *template.Template) {
+	o := *k
+	o.tpl = k.tpl.Observed(c)
+	return &o, o.tpl
 }
 
 // closing is the token that the template writes behind m, and whether it is the next message's own opener.

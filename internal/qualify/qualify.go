@@ -31,6 +31,7 @@ type Certificate struct {
 	Allowed   Allowed            `json:"allowed"`
 	Levels    []certify.Level    `json:"levels"`
 	Junctions []certify.Junction `json:"junctions"`
+	Branches  *certify.Branches  `json:"branches"`            // of the template, reached by the probes; null = not known
 	Digest    string             `json:"digest"`              // of every text and id that the pure levels rendered
 	Reference string             `json:"reference,omitempty"` // what L1 was compared with
 	Engine    *engine.Info       `json:"engine,omitempty"`    // that L5 ran on
@@ -119,7 +120,7 @@ func Run(ctx context.Context, o Options) (*Certificate, error) {
 		return nil, err
 	}
 	r := certify.Prove(subject)
-	c.Junctions, c.Digest = certify.Junctions(subject), r.Digest
+	c.Junctions, c.Branches, c.Digest = certify.Junctions(subject), r.Branches, r.Digest
 	if c.Junctions == nil {
 		c.Junctions = []certify.Junction{}
 	}

@@ -133,7 +133,11 @@ func (r *run) assign(target expr, v value, f *frame) {
 func (s *ifStmt) exec(r *run, f *frame) control {
 	r.line = s.line
 	r.charge(1)
-	if truth(s.test.eval(r, f)) {
+	holds := truth(s.test.eval(r, f))
+	if r.cover != nil {
+		r.cover.mark(s, holds)
+	}
+	if holds {
 		return r.exec(s.body, f)
 	}
 	return r.exec(s.orElse, f)

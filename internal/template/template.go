@@ -21,6 +21,7 @@ type Template struct {
 	names []string // of the variables that it reads from outside
 	block bool     // it has named blocks
 	limit int      // on the steps of a rendering
+	cover *Coverage
 }
 
 // Compile parses src. Errors are [fault.BadTemplate] and name the line.
@@ -53,7 +54,7 @@ func Compile(src string) (t *Template, err error) {
 // as WTF-8 bytes ([ojson.HasLoneSurrogate]). Errors are [fault.TemplateRefused]: the template raised one, or does what
 // Python refuses.
 func (t *Template) Render(vars []ojson.Member, clock Clock) (text string, err error) {
-	r := &run{lib: &lib, clock: clock, out: new(strings.Builder), block: t.block, limit: t.limit}
+	r := &run{lib: &lib, clock: clock, out: new(strings.Builder), block: t.block, limit: t.limit, cover: t.cover}
 	defer func() {
 		if p := recover(); p != nil {
 			no, ok := p.(*refusal)
@@ -123,6 +124,7 @@ type run struct {
 	bytes   int
 	calls   int
 	nest    int
+	cover   *Coverage // nil = nobody asks
 }
 
 // Limits on one rendering. A real conversation stays far below them.
