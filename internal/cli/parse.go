@@ -35,6 +35,7 @@ type parsedCall struct {
 	Status    family.AttemptStatus `json:"status"`
 	Returned  bool                 `json:"is_call"` // whether a harness gets it as a call
 	Name      string               `json:"name"`
+	ModelID   string               `json:"model_id,omitempty"` // the model's own
 	Arguments string               `json:"arguments"`
 	Span      token.Span           `json:"span"`
 	Raw       string               `json:"raw"`
@@ -209,7 +210,7 @@ func (p *parsing) parse(ids []token.ID, in family.ParseInput, stopped bool) (*pa
 	out := &parsed{Model: p.dir, Family: p.m.Family.Name(), IDs: append([]token.ID{}, ids...), Calls: []parsedCall{},
 		Reasoning: present(got.Reasoning), Content: present(got.Content), End: got.End, Issues: append([]string{}, got.Issues...)}
 	for _, c := range got.Calls {
-		out.Calls = append(out.Calls, parsedCall{c.Status, c.IsCall, c.Name, c.Arguments, c.Span, c.Raw})
+		out.Calls = append(out.Calls, parsedCall{c.Status, c.IsCall, c.Name, c.ModelID, c.Arguments, c.Span, c.Raw})
 	}
 	// Where an engine stopped without a stop id there is none to show.
 	if got.End == family.EndStop && !contains(got.Issues, family.IssueNoStop) {
