@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/tito-rl/tito/internal/fault"
 	"github.com/tito-rl/tito/internal/token"
@@ -43,6 +44,11 @@ func checkGoldens(t *testing.T, tok *Tokenizer, cases []golden) {
 	for _, c := range cases {
 		if got := tok.Encode(c.Text); !slices.Equal(got, c.IDs) {
 			t.Errorf("%.200q\n got %v\nwant %v", c.Text, got, c.IDs)
+		}
+		checkSplits(t, tok, c.IDs, func() bool { return true })
+		d := tok.NewDecoder()
+		if got, want := d.Add(c.IDs...)+d.Done(), string(tok.Decode(c.IDs)); utf8.ValidString(want) && got != want {
+			t.Errorf("%v stream as %q, want %q", c.IDs, got, want)
 		}
 	}
 }
@@ -172,6 +178,7 @@ func TestLongTextIsCutAsKimisReaderDoes(t *testing.T) {
 		}
 		return lengths
 	}
+	plain := bundle(t)
 	tok, err := LoadRanks(bundleRanks(t), rankVariants["Kimi"])
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +200,7 @@ func TestLongTextIsCutAsKimisReaderDoes(t *testing.T) {
 		if got := cut(c.text); !slices.Equal(got, c.want) {
 			t.Errorf("%.20q…: got %v, want %v", c.text, got, c.want)
 		}
-		if tok.Sliced(c.text) != (len(c.want) > 1) || bundle(t).Sliced(c.text) {
+		if tok.Sliced(c.text) != (len(c.want) > 1) || plain.Sliced(c.text) {
 			t.Errorf("%.20q…: sliced %v", c.text, tok.Sliced(c.text))
 		}
 	}

@@ -52,7 +52,7 @@ func checkTwin(t *testing.T, tok *Tokenizer, data []byte) {
 	t.Helper()
 	slow := newTwin(t, data, tok.byteLevel)
 	r := rand.New(rand.NewPCG(7, 7))
-	texts := slices.Concat(traps, longRuns(65))
+	texts := slices.Concat(traps, longRuns(31))
 	for range 60 {
 		texts = append(texts, randomText(r, 12))
 	}
@@ -230,7 +230,7 @@ func TestOtherFormsAreGosWhereBothKnowTheCodePoint(t *testing.T) {
 		f    form
 		goes norm.Form
 	}{"NFD": {form{}, norm.NFD}, "NFKD": {form{compat: true}, norm.NFKD}, "NFKC": {form{compat: true, compose: true}, norm.NFKC}} {
-		for r := rune(0x80); r < 0x30000; r += 3 {
+		for r := rune(0x80); r < 0x30000; r += 13 {
 			if inRanges(nfcSkip[:], r) || inRanges(compatSkip[:], r) || !utf8.ValidRune(r) {
 				continue
 			}
@@ -449,7 +449,7 @@ func TestTheNormalFormIsTheDefinition(t *testing.T) {
 func TestScannersCutAsTheirPatterns(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 11))
 	texts := slices.Clone(traps)
-	for range often(1500) {
+	for range often(500) {
 		texts = append(texts, randomText(r, 15))
 	}
 	scanners := map[scanner][]string{
