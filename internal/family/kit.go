@@ -104,7 +104,7 @@ const noID = ^token.ID(0)
 // NewKit binds f to a model. Where the tokenizer lacks a token of the format the error is fault.UnknownFamily.
 func NewKit(f Format, tok *tokenizer.Tokenizer, tpl *template.Template, opts Options) (*Kit, error) {
 	k := &Kit{Format: f, tok: tok, tpl: tpl, opts: opts, added: map[token.ID]string{}, byText: map[string]tokenizer.AddedToken{}}
-	all := tok.Added()
+	all := isolatable(tok)
 	for _, t := range all {
 		if b, _ := tok.Bytes(t.ID); string(b) == t.Content && strings.TrimSpace(t.Content) != "" {
 			k.added[t.ID] = t.Content
@@ -143,6 +143,21 @@ func NewKit(f Format, tok *tokenizer.Tokenizer, tpl *template.Template, opts Opt
 	return k, err
 }
 
+// isolatable are the added tokens. Where the tokenizer leaves text as it is, those that match in normalised text match in
+// the text as it stands.
+func isolatable(tok *tokenizer.Tokenizer) []tokenizer.AddedToken {
+	// What normalisers change: white space, case, marks that compose with what is before them, compatible forms.
+	const touchy = " A\u0301>\u0338 \u2581\ufb01\u2460\u00a0\uff5c\u3000\t\r\n\x00 "
+	all := tok.Added()
+	if strings.Join(tok.Pieces(touchy), "") != touchy {
+		return all
+	}
+	for i := range all {
+		all[i].Normalized = false
+	}
+	return all
+}
+
 // Name is the format's name.
 func (k *Kit) Name() string { return k.Format.Name }
 
@@ -176,7 +191,7 @@ func (k *Kit) Text(c Conversation) (string, error) {
 // HasToken is whether spelled is an isolating added token.
 func (k *Kit) HasToken(spelled string) bool {
 	t, ok := k.byText[spelled]
-	return ok && Isolating(t, k.tok.Added())
+	return ok && Isolating(t, isolatable(k.tok))
 }
 
 // FirstToken finds the first spelling of an added token in text; at is -1 where there is none.
@@ -223,7 +238,7 @@ func (k *Kit) write(r chat.Reply, body func(string) string) (string, error) {
 	l := k.Layout
 	var b strings.Builder
 	opened := k.Think != "" && strings.HasPrefix(l.Opening, k.Think)
-	closed := opened && strings.Contains(l.Opening, k.Thought)
+	closed := k.Thought != "" && strings.Contains(l.Opening, k.Thought)
 	reasons := r.Reasoning.Presence == chat.Present
 	switch {
 	case reasons && !k.thinks:

@@ -24,6 +24,8 @@ func (k *Kit) Learn(calls ...chat.Call) error {
 	header := opening
 	if i := strings.Index(opening, k.Think); k.thinks && i >= 0 {
 		header, l.Opening = opening[:i], opening[i:]
+	} else if i := strings.Index(opening, k.Thought); k.thinks && i >= 0 {
+		header, l.Opening = opening[:i], opening[i:]
 	}
 	full, err := k.reply(probeReasoning, probeContent, calls)
 	if err != nil {
@@ -87,7 +89,7 @@ func (k *Kit) learnCalls(l *Layout, header, after string, thinks bool, calls []c
 	if thinks {
 		bare = strings.TrimPrefix(cut(bare, k.Thought, ""), l.ThinkEnd)
 	} else {
-		bare = strings.TrimPrefix(bare, header)
+		bare = strings.TrimPrefix(strings.TrimPrefix(bare, header), l.Opening)
 	}
 	l.Bare = bare
 	return nil

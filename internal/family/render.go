@@ -172,6 +172,9 @@ func (k *Kit) callID(id string) string {
 
 // arguments hands a JSON object over as one, anything else as the text that came.
 func (k *Kit) arguments(args string, mark rune, w spoken) ojson.Value {
+	if k.TextArguments && args == "" {
+		args = "{}"
+	}
 	v, ok := ArgumentsObject(args)
 	switch {
 	case !ok || k.TextArguments:

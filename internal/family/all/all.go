@@ -7,6 +7,7 @@ import (
 
 	"github.com/tito-rl/tito/internal/family"
 	"github.com/tito-rl/tito/internal/family/chatml"
+	"github.com/tito-rl/tito/internal/family/deepseek"
 	"github.com/tito-rl/tito/internal/family/gemma"
 	"github.com/tito-rl/tito/internal/family/generic"
 	"github.com/tito-rl/tito/internal/family/glm"
@@ -40,6 +41,8 @@ func Rows() []Row {
 		{gemma.Name, gemma.New, "templates of Gemma 4, five versions, over a synthetic tokenizer"},
 		{kimi.Name, kimi.New, "a template of our own in the layout of Kimi K2 Thinking and K2.5 over a synthetic tokenizer"},
 		{mistral.Name, mistral.New, "templates of Ministral 3 and Mistral Medium 3.5 over a synthetic tokenizer with their special tokens; the layout of Mistral Small 3.1 over Mistral's own tokenizer"},
+		{deepseek.Name, deepseek.New, "TRL's template of DeepSeek V3 over its tokenizer"},
+		{deepseek.Name31, deepseek.New31, "a template of our own in DeepSeek V3.1's layout over a synthetic tokenizer"},
 		{harmony.Name, harmony.New, "gpt-oss's template over its tokenizer"},
 		{llama.Name, llama.New, "templates of Llama 3.1 and 3.2 over Llama 3's tokenizer and over a synthetic one with Llama 3.1's ids"},
 		{generic.Name, generic.New, "the template of Gemma 3 over its tokenizer, that of Phi-3 over a synthetic one"},

@@ -69,6 +69,7 @@ var reals = []real{
 	{file: "trl/gemma4_v5.jinja", format: "gemma-4", added: gemmaTokens, tokens: tokens("<bos>", "<eos>"), model: gemmaModel},
 	{file: "jinja/Ministral-3-14B-Instruct-2512-Q4_0.jinja", format: "mistral", added: mistralTokens, tokens: tokens("<s>", "</s>")},
 	{file: "jinja/Mistral-Medium-3.5-128B-GGUF.jinja", format: "mistral", added: mistralThinks, tokens: tokens("<s>", "</s>")},
+	{file: "trl/deepseekv3.jinja", format: "deepseek-v3", dep: "deepseek_v3", model: model{drifts: true}, tokens: tokens("<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>")},
 	{file: "jinja/gpt-oss-20b-Q8_0.jinja", format: "harmony", dep: "gptoss", model: model{alone: true, single: true}},
 	{file: "trl/gptoss.jinja", format: "harmony", dep: "gptoss", model: model{alone: true, single: true}},
 	{file: "trl/llama3_1.jinja", format: "llama3-json", dep: "llama3_1", model: model{trims: true, alone: true, single: true}, tokens: tokens("<|begin_of_text|>", "<|eot_id|>")},
@@ -194,7 +195,9 @@ func TestE2ERealTemplatesAreReadByTheirFormat(t *testing.T) {
 				return
 			}
 			parsesWhatItSpeaks(t, r.model, f)
-			keepsAnEchoedReply(t, r.model, f)
+			if !r.model.drifts {
+				keepsAnEchoedReply(t, r.model, f)
+			}
 			isCutAnyhow(t, r.model, f)
 		})
 	}
@@ -223,7 +226,9 @@ for line in sys.stdin:
             m["thinking"] = m.pop("reasoning_content") # as gpt-oss calls it
         for call in m.get("tool_calls") or []:
             f = call["function"]
-            f["arguments"] = json.loads(f["arguments"]) if f["arguments"] else {}
+            f["arguments"] = f["arguments"] or "{}"
+            if "+ tool['function']['arguments']" not in toks[d].chat_template: # DeepSeek's takes text
+                f["arguments"] = json.loads(f["arguments"])
     try:
         text = toks[d].apply_chat_template(c["messages"], tools=c.get("tools"), tokenize=False, add_generation_prompt=True, **c.get("kwargs", {}))
     except Exception as e:

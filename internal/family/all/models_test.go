@@ -25,6 +25,7 @@ type model struct {
 	alone    bool // the template drops content beside calls
 	sorts    bool // the template sorts the keys of arguments
 	single   bool // the template takes one call a reply
+	drifts   bool // the template's history never has what its prompts open
 }
 
 var qwen35IDs = map[string]int{"<|endoftext|>": 248044, "<|im_start|>": 248045, "<|im_end|>": 248046, "<tool_call>": 248058, "</tool_call>": 248059,
@@ -62,6 +63,10 @@ var llamaIDs = map[string]int{"<|begin_of_text|>": 128000, "<|end_of_text|>": 12
 var harmonyIDs = map[string]int{"<|endoftext|>": 199999, "<|return|>": 200002, "<|constrain|>": 200003, "<|channel|>": 200005, "<|start|>": 200006, "<|end|>": 200007,
 	"<|message|>": 200008, "<|call|>": 200012}
 
+var deepseekIDs = map[string]int{"<｜begin▁of▁sentence｜>": 100000, "<｜end▁of▁sentence｜>": 100001, "<｜User｜>": 128803, "<｜Assistant｜>": 128804, "<｜tool▁calls▁begin｜>": 128806,
+	"<｜tool▁calls▁end｜>": 128807, "<｜tool▁call▁begin｜>": 128808, "<｜tool▁call▁end｜>": 128809, "<｜tool▁outputs▁begin｜>": 128810, "<｜tool▁outputs▁end｜>": 128811,
+	"<｜tool▁output▁begin｜>": 128812, "<｜tool▁output▁end｜>": 128813, "<｜tool▁sep｜>": 128814}
+
 // models are those that the tests of every format run on.
 var models = map[string]model{
 	"qwen35":   {format: "qwen-xml", template: "qwen35", added: qwen35IDs, trims: true},
@@ -75,6 +80,8 @@ var models = map[string]model{
 	"kimi":         {format: "kimi-k2", template: "kimi", added: kimiIDs},
 	"ministral":    {format: "mistral", template: "ministral", added: mistralThinks, tokens: boundary("<s>", "</s>")},
 	"mistralsmall": {format: "mistral", template: "mistralsmall", added: mistralTokens, tokens: boundary("<s>", "</s>"), alone: true},
+	"deepseek3":    {format: "deepseek-v3", template: "deepseek3", added: deepseekIDs, tokens: boundary("<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>")},
+	"deepseek31":   {format: "deepseek-v3.1", template: "deepseek31", added: with(deepseekIDs, map[string]int{"<think>": 128798, "</think>": 128799}), tokens: boundary("<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>")},
 	"harmony":      {format: "harmony", template: "harmony", added: harmonyIDs, alone: true, single: true},
 	"llama":        {format: "llama3-json", template: "llama", added: llamaIDs, trims: true, alone: true, single: true},
 	"plain": {format: "generic", template: "plain", trims: true, added: map[string]int{"<|begin|>": 4100, "<|head|>": 4101, "<|tail|>": 4102, "<|end|>": 4103, "<|eot|>": 4104, "<think>": 4105, "</think>": 4106},
@@ -155,9 +162,9 @@ func TestWhatATemplateWritesAroundRepliesIsLearned(t *testing.T) {
 	minimax.First, minimax.Bare, minimax.Next, minimax.PythonText = "\n", "\n", "", false
 	want := map[string]family.Layout{
 		"qwen35": opened, "coder": chatml, "nemotron": nemotron, "minimax": minimax,
-		"glm45": {Lead: "\n", ThinkEnd: "\n", First: "\n", Next: "\n", Inner: "\n"},
-		"glm5":  {Opening: "<think>"},
-		"plain": {}, "llama": {}, "harmony": {}, "ministral": {},
+		"glm45":     {Lead: "\n", ThinkEnd: "\n", First: "\n", Next: "\n", Inner: "\n"},
+		"glm5":      {Opening: "<think>"},
+		"deepseek3": {ThinkOpen: "\n", ThinkClose: "\n", ThinkEnd: "\n\n", ThinkAlone: "\n\n", Next: ""}, "deepseek31": {Opening: "</think>"}, "plain": {}, "llama": {}, "harmony": {}, "ministral": {},
 		"gemma4":       {ThinkClose: "\n", AfterStop: "\n"},
 		"kimi":         {Opening: "<think>"},
 		"mistralsmall": {Inner: " "},

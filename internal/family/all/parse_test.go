@@ -101,7 +101,7 @@ func TestEveryParseVectorHoldsHoweverItIsCut(t *testing.T) {
 
 func TestEveryParseVectorOfEveryFormatHolds(t *testing.T) {
 	subjects := map[string]*subject{}
-	for _, dir := range []string{"qwen-xml", "gemma-4", "glm", "kimi-k2", "harmony", "llama3-json", "minimax-m2", "mistral", "generic"} {
+	for _, dir := range []string{"qwen-xml", "gemma-4", "deepseek-v3", "deepseek-v3.1", "glm", "kimi-k2", "harmony", "llama3-json", "minimax-m2", "mistral", "generic"} {
 		for _, file := range vectors(t, filepath.Join("parse", dir)) {
 			t.Run(dir+"/"+strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
 				var v parseVector
