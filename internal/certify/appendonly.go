@@ -130,8 +130,8 @@ func (p *prover) spoken() *tally {
 			t.refuse()
 			continue
 		}
-		want := p.Family.Decode(p.upToClose(r.IDs))
-		if s := p.Family.Stops()[0]; s.Kind == family.StopNextRole {
+		want := p.Family.Decode(p.upToClose(r.IDs, m))
+		if s := p.closing(m); s.Kind == family.StopNextRole {
 			said = said[:len(said)-1]
 		}
 		if got := prompt.Text + p.Family.Decode(said); got != want {

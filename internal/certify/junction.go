@@ -57,7 +57,7 @@ func (p *prover) junction(t *tally, h history, a added, e family.Ending) {
 	added := p.added()
 	// The reply's ids as history has them, with e in place of the end that the template writes.
 	seq := slices.Clone(base)
-	closes := p.closes(base)
+	closes := p.closes(base, h.reply())
 	if closes {
 		seq = seq[:len(seq)-1]
 	}
@@ -123,22 +123,33 @@ func (p *prover) bridge(h history, ms []chat.Message, e family.Ending) (b family
 	if err != nil {
 		return b, nil, false
 	}
-	return b, p.upToClose(r.IDs), true
+	return b, p.upToClose(r.IDs, h.reply()), true
 }
 
-// upToClose is ids without what the template writes behind the close of the last message.
-func (p *prover) upToClose(ids []token.ID) []token.ID {
-	if s := p.Family.Stops()[0]; s.Kind != family.StopNextRole {
-		if i := lastIndex(ids, s.ID); i >= 0 {
-			return ids[:i+1]
-		}
+// closing is the stop that a reply like m ends with.
+func (p *prover) closing(m chat.Message) family.Stop {
+	if p.bridger == nil {
+		return p.Family.Stops()[0]
+	}
+	return p.bridger.Closing(m)
+}
+
+// upToClose is ids without what the template writes behind the close of their last message, m.
+func (p *prover) upToClose(ids []token.ID, m chat.Message) []token.ID {
+	s := p.closing(m)
+	i := lastIndex(ids, s.ID)
+	switch {
+	case s.Kind != family.StopNextRole && i >= 0:
+		return ids[:i+1]
+	case s.Kind == family.StopNextRole && i >= 0 && i == len(ids)-1: // some templates write it behind a reply that nothing follows
+		return ids[:i]
 	}
 	return ids
 }
 
-// closes is whether base ends with the stop that the template writes.
-func (p *prover) closes(base []token.ID) bool {
-	s := p.Family.Stops()[0]
+// closes is whether base ends with the stop that the template writes behind m.
+func (p *prover) closes(base []token.ID, m chat.Message) bool {
+	s := p.closing(m)
 	return s.Kind != family.StopNextRole && len(base) > 0 && base[len(base)-1] == s.ID
 }
 

@@ -32,14 +32,14 @@ func (p *prover) readBack() *tally {
 			t.refuse()
 			continue
 		}
-		ids := p.upToClose(whole.IDs)
+		ids := p.upToClose(whole.IDs, h.reply())
 		if len(ids) < len(prompt.IDs) || !slices.Equal(ids[:len(prompt.IDs)], prompt.IDs) {
 			t.refuse() // history begins it otherwise: another claim tells it
 			continue
 		}
 		said := slices.Clip(ids[len(prompt.IDs):])
-		if !p.closes(said) {
-			said = append(said, p.Family.Stops()[0].ID)
+		if !p.closes(said, h.reply()) {
+			said = append(said, p.closing(h.reply()).ID)
 		}
 		r := p.read(prompt.IDs, said, h.tools)
 		if why := sameReply(r, h.reply()); why != "" {

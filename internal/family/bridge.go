@@ -10,7 +10,6 @@ import (
 	"github.com/tito-rl/tito/internal/ojson"
 	"github.com/tito-rl/tito/internal/template"
 	"github.com/tito-rl/tito/internal/token"
-	"github.com/tito-rl/tito/internal/tokenizer"
 )
 
 // Bridger is a Family that can say what follows a checkpoint without rendering what came before it anew.
@@ -22,6 +21,8 @@ type Bridger interface {
 	// on its left: the stop, or else the suffix's own first token. fault.TemplateRefused: the text of before does not lead
 	// into that of after, or the template refuses one of them; then there is no bridge, and the prompt is rendered whole.
 	Bridge(before, after Conversation, end Ending) (Bridge, error)
+	// Closing is the stop that a reply like m ends with. History writes it behind the reply, unless it opens the next message.
+	Closing(m chat.Message) Stop
 }
 
 // Ending is how a completion ended.
@@ -67,9 +68,9 @@ func (k *Kit) Bridge(before, after Conversation, end Ending) (Bridge, error) {
 	}
 	b := Bridge{Text: plain[len(base):]}
 	b.Suffix = encode(k.tok, next[marked(next, mark, len(base)):], mark)
-	stop, nextRole := k.closing(before.Messages[len(before.Messages)-1])
+	stop := k.Closing(before.Messages[len(before.Messages)-1])
 	switch {
-	case nextRole:
+	case stop.Kind == StopNextRole:
 		if len(b.Suffix) == 0 || !k.isolating(b.Suffix[0]) {
 			return Bridge{}, fault.New(fault.TemplateRefused, "%s: what follows a reply does not begin with a token that stands alone", k.Format.Name)
 		}
@@ -98,18 +99,18 @@ func (k *Kit) sides(before, after Conversation) (base, next string, mark rune, e
 		return "", "", 0, err
 	}
 	base = unmark(text, m)
-	stop, nextRole := k.closing(before.Messages[len(before.Messages)-1])
-	if nextRole { // some templates write it behind a reply that nothing follows
-		return strings.TrimSuffix(base, stop.Content), next, mark, nil
+	stop := k.Closing(before.Messages[len(before.Messages)-1])
+	if stop.Kind == StopNextRole { // some templates write it behind a reply that nothing follows
+		return strings.TrimSuffix(base, stop.Text), next, mark, nil
 	}
-	i := strings.LastIndex(base, stop.Content)
+	i := strings.LastIndex(base, stop.Text)
 	if i < 0 {
-		return "", "", 0, fault.New(fault.TemplateRefused, "%s: the template does not close a reply with %s", k.Format.Name, stop.Content)
+		return "", "", 0, fault.New(fault.TemplateRefused, "%s: the template does not close a reply with %s", k.Format.Name, stop.Text)
 	}
-	if at, _ := k.spell.next(base, i+len(stop.Content)); at >= 0 {
-		return "", "", 0, fault.New(fault.TemplateRefused, "%s: the template does not end a reply with %s", k.Format.Name, stop.Content)
+	if at, _ := k.spell.next(base, i+len(stop.Text)); at >= 0 {
+		return "", "", 0, fault.New(fault.TemplateRefused, "%s: the template does not end a reply with %s", k.Format.Name, stop.Text)
 	}
-	return base[:i+len(stop.Content)], next, mark, nil
+	return base[:i+len(stop.Text)], next, mark, nil
 }
 
 // Observed is k whose renders tell c which branches of the template they reach, and its template. It is not safe for
@@ -120,19 +121,18 @@ func (k *Kit) Observed(c *template.Coverage) (*Kit, *template.Template) {
 	return &o, o.tpl
 }
 
-// closing is the token that the template writes behind m, and whether it is the next message's own opener.
-func (k *Kit) closing(m chat.Message) (tokenizer.AddedToken, bool) {
+// Closing implements [Bridger].
+func (k *Kit) Closing(m chat.Message) Stop {
 	spelled := k.Close
 	if len(m.Calls) > 0 {
 		spelled = k.CloseCalls
 	}
-	t := k.byText[spelled]
 	for _, s := range k.stops {
-		if s.ID == t.ID {
-			return t, s.Kind == StopNextRole
+		if s.Text == spelled {
+			return s
 		}
 	}
-	return t, false
+	return Stop{ID: k.byText[spelled].ID, Text: spelled, Kind: StopClose}
 }
 
 func (k *Kit) isolating(id token.ID) bool {
