@@ -135,7 +135,7 @@ func trlTemplates(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	part := filepath.Join(tmp, "templates")
 	if err := os.Mkdir(part, 0o755); err != nil {
 		t.Fatal(err)
