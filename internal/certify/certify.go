@@ -16,7 +16,6 @@ import (
 
 	"github.com/tito-rl/tito/internal/chat"
 	"github.com/tito-rl/tito/internal/family"
-	"github.com/tito-rl/tito/internal/fault"
 	"github.com/tito-rl/tito/internal/ojson"
 	"github.com/tito-rl/tito/internal/template"
 	"github.com/tito-rl/tito/internal/token"
@@ -326,8 +325,6 @@ func around(s string, n int) string {
 	}
 	return out
 }
-
-func refused(err error) bool { return fault.CodeOf(err) == fault.TemplateRefused }
 
 func diverged(err error) (*family.Diverged, bool) {
 	var d *family.Diverged

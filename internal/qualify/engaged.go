@@ -168,7 +168,7 @@ func (e *engaging) generate(ctx context.Context, prompt []token.ID, seed int64, 
 	if err != nil {
 		return nil, engine.Final{}, err
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	var ids []token.ID
 	var logprobs []float32
 	for {

@@ -148,7 +148,7 @@ func Ask(ctx context.Context, o Options) (Recorded, error) {
 	if err != nil {
 		return Recorded{}, fault.Wrap(fault.StoreFailed, err, "a folder for the reference")
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	path := filepath.Join(dir, tokenizerFile)
 	if err := os.WriteFile(path, f.tokenizer, 0o600); err != nil {
 		return Recorded{}, fault.Wrap(fault.StoreFailed, err, "the reference's tokenizer")
