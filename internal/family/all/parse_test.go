@@ -207,7 +207,7 @@ func scraps(f *subject) [][]token.ID {
 func TestParsingDoesNotDependOnHowTheStreamIsCut(t *testing.T) {
 	f := bundle(t)
 	ss := scraps(f)
-	for seed := range uint64(1000) {
+	for seed := range seeds(1000) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		var said []token.ID
 		for range r.IntN(25) {

@@ -149,7 +149,7 @@ func randomReply(r *rand.Rand) chat.Reply {
 
 func TestWhatIsSpokenIsParsedBack(t *testing.T) {
 	f := bundle(t)
-	for seed := range uint64(1000) {
+	for seed := range seeds(1000) {
 		want := randomReply(rand.New(rand.NewPCG(seed, 2)))
 		said, err := f.Speak(want)
 		if err != nil {
@@ -270,7 +270,7 @@ func TestASampledSpecialTokenComesBackWhereItWasSampled(t *testing.T) {
 func TestABodyNeverBecomesASpecialToken(t *testing.T) {
 	f := bundle(t)
 	clean := "x"
-	for seed := range uint64(300) {
+	for seed := range seeds(300) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		dirty := "x" + randomText(r, 8)
 		with := func(s string) family.Conversation {

@@ -307,7 +307,7 @@ func TestNoFormatDependsOnHowAStreamIsCut(t *testing.T) { eachModel(t, isCutAnyh
 
 func isCutAnyhow(t *testing.T, _ model, f *subject) {
 	prompt, tools := f.prompt(t), f.tools(t)
-	for seed := range uint64(200) {
+	for seed := range seeds(200) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		said := f.babble(r)
 		if reply, err := f.Speak(f.randomReply(r)); err == nil && r.IntN(2) == 0 && len(reply) > 0 { // a reply with a wound

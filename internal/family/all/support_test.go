@@ -267,3 +267,11 @@ func save(t *testing.T, file string, v any) {
 }
 
 func user(s string) chat.Message { return chat.Message{Role: chat.User, Content: chat.T(s)} }
+
+// seeds is how many random cases an ordinary run tries of n: a third, and all with TITO_LONG.
+func seeds(n uint64) uint64 {
+	if os.Getenv("TITO_LONG") == "" {
+		return (n + 2) / 3
+	}
+	return n
+}
