@@ -33,7 +33,7 @@ var format = family.Format{
 	Stops: []family.StopToken{{Text: "<|im_end|>", Kind: family.StopClose}, {Text: "[EOS]", Kind: family.StopTerminal}},
 	Think: "<think>", Thought: "</think>",
 	Call: sectionOpen, Called: sectionClose,
-	NewBlock:   func() family.Block { return &block{aware: true} },
+	NewBlock:   newBlock,
 	WriteCalls: write,
 }
 
