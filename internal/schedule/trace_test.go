@@ -3,21 +3,18 @@ package schedule
 import (
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sort"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/tito-rl/tito/internal/fault"
+	"github.com/tito-rl/tito/internal/testkit"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the traces anew")
 
-// A trace is comment lines, then blocks: command lines, "----", and what they gave, up to an empty line.
+// A block is one command or more, a line each:
 //
 //	new tasks=a,b groups=2 members=2 steps=1   makes a scheduler (or prints a code)
 //	begin | stop | restore                     restore saves the state and takes it back
@@ -26,59 +23,18 @@ var rewrite = flag.Bool("rewrite", false, "write the traces anew")
 //	cancelled 0/1/0                            it was stopped
 //	trained 0 | published 1
 func TestTracesGiveTheRecordedEffects(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) < 10 {
-		t.Fatalf("found %d traces, %v; want at least 10", len(files), err)
-	}
-	for _, f := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(f), ".txt"), func(t *testing.T) {
-			had, err := os.ReadFile(f)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := runTrace(t, string(had))
-			if *rewrite {
-				if err := os.WriteFile(f, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if d := cmp.Diff(string(had), got); d != "" {
-				t.Errorf("trace differs (-recorded +now):\n%s", d)
-			}
-		})
-	}
-}
-
-func runTrace(t *testing.T, text string) string {
-	var out strings.Builder
-	var s *Scheduler
-	var block []string
-	skip := false
-	for _, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
-		switch {
-		case skip:
-			skip = line != ""
-		case strings.HasPrefix(line, "#") || line == "":
-			out.WriteString(line + "\n")
-		case line == "----":
-			out.WriteString("----\n")
+	testkit.Traces(t, 10, *rewrite, func(t *testing.T) (func([]string) string, func()) {
+		var s *Scheduler
+		return func(block []string) string {
+			var out strings.Builder
 			for _, cmd := range block {
 				for _, l := range command(t, &s, cmd) {
 					out.WriteString(l + "\n")
 				}
 			}
-			out.WriteString("\n")
-			block, skip = nil, true
-		default:
-			block = append(block, line)
-			out.WriteString(line + "\n")
-		}
-	}
-	if len(block) > 0 {
-		t.Fatalf("the last block has no ----")
-	}
-	return strings.TrimRight(out.String(), "\n") + "\n"
+			return out.String()
+		}, func() {}
+	})
 }
 
 func command(t *testing.T, s **Scheduler, line string) []string {

@@ -58,7 +58,7 @@ func TestTheHostsHomeAndProcessesAreOutOfSight(t *testing.T) {
 	p := namespaces(t)
 	home, err := os.UserHomeDir()
 	if err != nil {
-		t.Skip("this user has no home folder")
+		testkit.Missing(t, "this user has no home folder")
 	}
 	sb := sandboxtest.Start(t, p, nil)
 	out := sandboxtest.Sh(t, sb, fmt.Sprintf(`
